@@ -1,0 +1,131 @@
+"""Lesson 5: from a distribution to a token, greedily or by chance."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .temperature import apply_temperature
+from .top_k import top_k_filter
+from .top_p import top_p_filter
+
+
+def greedy(logits: Float[Tensor, "batch vocab"]) -> Int[Tensor, "batch 1"]:
+    """The id with the highest logit in each row; the lowest id on a tie.
+
+    Raises ValueError unless logits is (batch, vocab).
+
+    >>> greedy(torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])).tolist()
+    [[1], [0]]
+    """
+    ### BEGIN SOLUTION
+    if logits.ndim != 2:
+        raise ValueError(f"logits has shape {tuple(logits.shape)}; it must be (batch, vocab)")
+    return logits.argmax(dim=-1, keepdim=True)
+    ### END SOLUTION
+
+
+def inverse_cdf(
+    probs: Float[Tensor, "batch vocab"], u: Float[Tensor, " batch"]
+) -> Int[Tensor, "batch 1"]:
+    """The id on whose stretch of [0, 1) u falls: the first whose cumulative mass is above u.
+
+    Lay the probabilities end to end in the order of ids, as a roulette wheel cut open; u in [0, 1)
+    is where the ball lies. `probs` need not sum to 1: mass is normalised, in float64. An id of
+    probability 0 has no stretch, so it is never the answer, neither at u = 0 nor at the largest u.
+
+    Raises ValueError if a row of probs has NaN, a negative or infinite value, or no mass; if u is
+    outside [0, 1]; or if the shapes do not belong together.
+
+    >>> probs = torch.tensor([[0.25, 0.25, 0.5]] * 3)
+    >>> inverse_cdf(probs, torch.tensor([0.0, 0.25, 0.99])).tolist()
+    [[0], [1], [2]]
+
+    Source: Devroye 1986, "Non-uniform random variate generation", chapter II.2.
+    """
+    ### BEGIN SOLUTION
+    if probs.ndim != 2 or u.shape != probs.shape[:1]:
+        raise ValueError(
+            f"probs {tuple(probs.shape)} and u {tuple(u.shape)} do not belong together: they must "
+            "be (batch, vocab) and (batch,)"
+        )
+    if not ((u >= 0) & (u <= 1)).all():
+        raise ValueError(f"u={u.tolist()} is not allowed: each must lie in [0, 1)")
+    cdf = probs.double().cumsum(dim=-1)
+    total = cdf[:, -1:]
+    allowed = (probs >= 0).all(dim=-1, keepdim=True) & (total > 0) & total.isfinite()
+    if not allowed.all():
+        row = (~allowed).nonzero()[0, 0].item()
+        raise ValueError(
+            f"probs row {row} is no distribution: it needs values that are 0 or more, none of them "
+            "NaN or infinite, and some mass"
+        )
+    # a u that was rounded up to 1 means the largest number below it
+    u = u.double().clamp(max=1 - 2**-53)
+    return torch.searchsorted(cdf / total, u[:, None], right=True)
+    ### END SOLUTION
+
+
+def sample(
+    probs: Float[Tensor, "batch vocab"], generator: torch.Generator | None = None
+) -> Int[Tensor, "batch 1"]:
+    """Draw one id a row, each with its probability: `inverse_cdf` at a random u.
+
+    One u is drawn a row, in order, from `generator` (torch's global one if None), so the same seed
+    gives the same ids.
+
+    Raises ValueError if a row has NaN, a negative value or no mass.
+
+    >>> sample(torch.tensor([[0.0, 1.0, 0.0]])).tolist()
+    [[1]]
+    """
+    ### BEGIN SOLUTION
+    if probs.ndim != 2:
+        raise ValueError(f"probs has shape {tuple(probs.shape)}; it must be (batch, vocab)")
+    u = torch.rand(probs.shape[0], dtype=torch.float64, generator=generator, device=probs.device)
+    return inverse_cdf(probs, u)
+    ### END SOLUTION
+
+
+def next_token(
+    logits: Float[Tensor, "batch vocab"],
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    do_sample: bool = True,
+    generator: torch.Generator | None = None,
+) -> Int[Tensor, "batch 1"]:
+    """Choose the next id of each row: temperature, top-k, top-p, softmax, draw, in this order.
+
+    Top-p measures its mass on what top-k left, renormalised. `temperature=0` or `do_sample=False`
+    is greedy; then no random number is used.
+
+    Raises ValueError for a row with NaN or with every logit -inf, and for wrong knobs.
+
+    >>> next_token(torch.tensor([[0.0, 50.0, 0.0]]), top_k=2).tolist()
+    [[1]]
+    """
+    ### BEGIN SOLUTION
+    if logits.ndim != 2:
+        raise ValueError(f"logits has shape {tuple(logits.shape)}; it must be (batch, vocab)")
+    if not (math.isfinite(temperature) and temperature >= 0):
+        raise ValueError(
+            f"temperature={temperature} is not allowed: it must be a finite number from 0"
+        )
+    # the row's best logit is NaN if any is NaN, and -inf if all are
+    best = logits.amax(dim=-1, keepdim=True)
+    unusable = best.isnan() | (best == -torch.inf)
+    if unusable.any():
+        row = unusable.nonzero()[0, 0].item()
+        raise ValueError(f"logits row {row} holds NaN or nothing but -inf: no token can be chosen")
+    if temperature == 0 or not do_sample:
+        # filters never remove the best token, but a wrong knob is told all the same
+        top_p_filter(top_k_filter(best, top_k), top_p)
+        return greedy(logits)
+    # softmax does not feel a shift; with the best at 0 no small temperature can overflow
+    logits = apply_temperature(logits - best, temperature)
+    logits = top_p_filter(top_k_filter(logits, top_k), top_p)
+    return sample(logits.softmax(dim=-1), generator)
+    ### END SOLUTION
