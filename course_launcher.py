@@ -1,0 +1,61 @@
+"""The commands `course` and `autograder`: each runs the package of that name nearest to where you stand.
+
+`course_lib` is not installed. A learner has several copies of it (a workspace, an edition, a second try),
+and the right one is the one above the working directory.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def find_home(package: str, start: Path) -> Path | None:
+    """The nearest folder from `start` upwards that holds `package/__main__.py`, or None."""
+    for folder in (start, *start.parents):
+        if (folder / package / "__main__.py").is_file():
+            return folder
+    return None
+
+
+def environment(home: Path, inherited: dict[str, str]) -> dict[str, str]:
+    """`inherited` with `home` first on PYTHONPATH and this interpreter's folder first on PATH."""
+
+    def first(folder: Path, paths: str | None) -> str:
+        return f"{folder}{os.pathsep}{paths}" if paths else str(folder)
+
+    env = dict(inherited)
+    # nbgrader starts alembic and jupyter by their bare names, so they must be this environment's
+    env["PATH"] = first(Path(sys.executable).parent, env.get("PATH"))
+    env["PYTHONPATH"] = first(home, env.get("PYTHONPATH"))
+    return env
+
+
+def launch(command: str, package: str, arguments: list[str]) -> int:
+    """Run `python -m package` of the nearest home with `arguments`; returns its exit code, 2 if none."""
+    home = find_home(package, Path.cwd())
+    if home is None:
+        print(
+            f"{command}: no folder here or above holds {package}/; "
+            f"go to your workspace or to the course's folder first (now in {Path.cwd()})",
+            file=sys.stderr,
+        )
+        return 2
+    # -P keeps the working directory off sys.path: a file beside the notebook, such as torch.py or
+    # random.py, must not replace a library
+    argv = [sys.executable, "-P", "-m", package, *arguments]
+    env = environment(home, dict(os.environ))
+    if sys.platform == "win32":
+        # exec on Windows returns to the shell before the command has ended
+        return subprocess.run(argv, env=env, check=False).returncode
+    os.execve(sys.executable, argv, env)
+
+
+def course() -> None:
+    """Console script: the learner's command line."""
+    sys.exit(launch("course", "course_lib", sys.argv[1:]))
+
+
+def autograder() -> None:
+    """Console script: the instructor's command line."""
+    sys.exit(launch("autograder", "autograder", sys.argv[1:]))
