@@ -1,7 +1,7 @@
-"""The commands `course` and `autograder`: each runs the package of that name nearest to where you stand.
+"""The commands `course` and `autograder`: each runs its package from the nearest folder.
 
-`course_lib` is not installed. A learner has several copies of it (a workspace, an edition, a second try),
-and the right one is the one above the working directory.
+`course_lib` is not installed. A learner may have several copies of it (a workspace, an edition, a
+second try), and the right one is the one above the working directory.
 """
 
 import os
@@ -32,7 +32,7 @@ def environment(home: Path, inherited: dict[str, str]) -> dict[str, str]:
 
 
 def launch(command: str, package: str, arguments: list[str]) -> int:
-    """Run `python -m package` of the nearest home with `arguments`; returns its exit code, 2 if none."""
+    """Run `python -m package` of the nearest home; returns its exit code, or 2 if there is none."""
     home = find_home(package, Path.cwd())
     if home is None:
         print(

@@ -1,7 +1,7 @@
 """Makes `.venv` beside this file and installs the course into it: `python3 install.py`.
 
-Needs the standard library only, and any Python 3 can read it, so that one that is too old is told so in a line.
-A second call does nothing until pyproject.toml or constraints.txt changes.
+Needs the standard library only, and any Python 3 can read it, so that one that is too old is told
+so in a line. A second call does nothing until pyproject.toml or constraints.txt changes.
 """
 
 import hashlib
@@ -43,6 +43,8 @@ PIP_FAILURES = (
     ),
 )
 
+PIP_STEPS = ("Collecting", "Downloading", "Installing")
+
 
 class CannotInstall(Exception):
     """What a person has to mend first: one line that says how."""
@@ -60,7 +62,7 @@ def check_python(version: "tuple[int, ...]") -> None:
 
 
 def check_venv() -> None:
-    """Raise CannotInstall if this Python cannot make virtual environments, as Debian's at first cannot."""
+    """Raise CannotInstall if this Python cannot make virtual environments (Debian's, at first)."""
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         raise CannotInstall(
             "this Python has no venv and ensurepip modules; "
@@ -85,7 +87,7 @@ def venv_python(home: str) -> str:
 
 
 def stamp(home: str) -> str:
-    """What `.venv/.installed` says once the installation is up to date: the folder, and a hash of the two files.
+    """What `.venv/.installed` says when all is up to date: the folder, and a hash of the two files.
 
     The folder is there because a virtual environment that was moved no longer works.
     """
@@ -97,7 +99,7 @@ def stamp(home: str) -> str:
 
 
 def installed_stamp(home: str) -> str:
-    """The stamp of the last installation that was completed; empty if there was none or its Python is gone."""
+    """The stamp of the last completed installation; empty if none or if its Python is gone."""
     if not os.path.exists(venv_python(home)):
         return ""
     try:
@@ -108,7 +110,7 @@ def installed_stamp(home: str) -> str:
 
 
 def extras(home: str) -> "list[str]":
-    """The names of all extras that `home`'s pyproject.toml offers: an edition for learners has fewer."""
+    """All extras that `home`'s pyproject.toml offers: an edition for learners has fewer."""
     import tomllib  # came with Python 3.11, and the version is checked before
 
     with open(os.path.join(home, "pyproject.toml"), "rb") as file:
@@ -123,27 +125,52 @@ def make_venv(home: str) -> None:
         [sys.executable, "-m", "venv", "--clear", os.path.join(home, ".venv")],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        universal_newlines=True,
+        encoding="utf-8",
+        errors="replace",
     )
     if made.returncode != 0:
         raise CannotInstall(explain(made.stdout, "python3 -m venv .venv failed"))
 
 
 def pip_install(home: str) -> None:
-    """Install the course with all its extras at the pinned versions; what pip says goes to `.venv/install.log`."""
+    """Install the course with all its extras at the pinned versions.
+
+    What pip says goes to `.venv/install.log`; a terminal shows the package it is at.
+    """
     argv = [venv_python(home), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     argv += ["-c", "constraints.txt", "-e", ".[{}]".format(",".join(extras(home)))]
-    log = os.path.join(home, ".venv", "install.log")
-    with open(log, "w", encoding="utf-8") as file:
-        done = subprocess.run(argv, cwd=home, stdout=file, stderr=subprocess.STDOUT)
-    if done.returncode != 0:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            said = file.read()
-        raise CannotInstall(explain(said, "pip failed (all it said is in {})".format(log)))
+    path = os.path.join(home, ".venv", "install.log")
+    with open(path, "w", encoding="utf-8") as log:
+        pip = subprocess.Popen(
+            argv,
+            cwd=home,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
+        said = ""
+        for line in pip.stdout or ():
+            said += line
+            log.write(line)
+            show(line)
+    show("")
+    if pip.wait() != 0:
+        raise CannotInstall("{} (pip's log: {})".format(explain(said, "pip failed"), path))
+
+
+def show(line: str) -> None:
+    """Show what pip is at in the one line that a terminal has for it; an empty `line` clears it."""
+    words = line.split()
+    if not sys.stdout.isatty() or (words and words[0] not in PIP_STEPS):
+        return
+    width = shutil.get_terminal_size().columns - 1
+    sys.stdout.write("\r" + " ".join(words)[:width].ljust(width) + ("" if words else "\r"))
+    sys.stdout.flush()
 
 
 def explain(said: str, otherwise: str) -> str:
-    """One line for the output `said` of a failed step: the known cause, else its last line of substance."""
+    """One line for a failed step that `said` this: the known cause, else its last line of error."""
     for signs, mend in PIP_FAILURES:
         if any(sign in said for sign in signs):
             return mend
@@ -158,7 +185,7 @@ def install(home: str) -> None:
     found = installed_stamp(home)
     if found == wanted:
         return
-    check_python(sys.version_info[:3])
+    check_python(tuple(sys.version_info[:3]))
     if not found.startswith(home + "\n"):
         print("making .venv with Python {}.{}".format(*sys.version_info[:2]), flush=True)
         make_venv(home)
@@ -173,7 +200,6 @@ def install(home: str) -> None:
 def main() -> int:
     """Install; returns 0, or 1 after one line on what has to be mended."""
     try:
-        check_python(sys.version_info[:3])
         install(HERE)
     except CannotInstall as problem:
         sys.stderr.write("install: {}\n".format(problem))
@@ -182,7 +208,7 @@ def main() -> int:
         sys.stderr.write("install: {}; mend that and run this again\n".format(problem))
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("install: stopped; run this again and it goes on\n")
+        sys.stderr.write("install: stopped; run this again\n")
         return 1
     return 0
 
