@@ -1,0 +1,56 @@
+# `make` alone lists the targets. Every target that needs Python installs first; when that is done already, it takes
+# a fifth of a second.
+
+PYTHON ?= python3
+# how many test processes; each holds a torch of its own, some 500 MB
+WORKERS ?= 2
+
+BIN := .venv/bin
+ROOT := $(shell id -u | grep -qx 0 && echo --allow-root)
+
+# alembic, jupyter and git hooks are called by their bare names, and must be this environment's
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help install study test format stubs lessons train clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+install: ## make .venv with everything in it (PYTHON=python3.12 takes another Python)
+	@command -v $(PYTHON) > /dev/null || { \
+		echo "make: there is no $(PYTHON) here; install Python 3.11 or later, or name yours with PYTHON=" >&2; \
+		exit 1; }
+	@$(PYTHON) install.py
+
+study: install ## make or refresh your workspace and open JupyterLab in it (NO_OPEN=1: do not open)
+	@$(BIN)/python -m autograder study
+ifndef NO_OPEN
+	@cd workspace && jupyter lab $(ROOT) "$$(ls *.ipynb | head -n 1)"
+endif
+
+test: install ## everything: ruff, mypy, all tests with the doctests of the solutions
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest -n $(WORKERS)
+
+format: install ## let ruff format the code and mend what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+stubs: install ## cut course_lib's stubs from solutions/
+	@$(BIN)/python -m autograder stubs
+
+lessons: install ## build the notebooks from lessons/*.py and run them with the solutions
+	@$(BIN)/python -m autograder lessons
+
+train: install ## train tokenizer and model: TEXT=stories.txt [VALIDATION=held_out.txt]
+	@test -n "$(TEXT)" || { \
+		echo "make train: name a file of stories, TEXT=stories.txt (models/README.md tells where to get one)" >&2; \
+		exit 2; }
+	$(BIN)/python models/train.py "$(TEXT)" $(if $(VALIDATION),--validation "$(VALIDATION)")
+
+clean: ## remove .venv and all caches; your workspace stays
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -not -path './workspace/*' -prune -exec rm -rf {} +
