@@ -1,0 +1,17 @@
+"""What holds for all tests: the same examples in every run, one thread a process, no hub."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# set before torch is imported, and inherited by the commands that tests start: several test
+# processes with several threads each only stand in each other's way
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["MPLBACKEND"] = "agg"
+
+# derandomized: a test that passed yesterday fails today only if the code changed
+settings.register_profile("course", derandomize=True, deadline=None, database=None)
+settings.load_profile("course")
