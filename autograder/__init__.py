@@ -1,0 +1,1 @@
+"""What the instructor has: it cuts stubs and editions, builds the lessons, and grades."""
