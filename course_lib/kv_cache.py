@@ -1,0 +1,160 @@
+"""Lesson 7: the KV cache, which lets a model read each token once.
+
+Keys and values of a position do not depend on what comes after it, so a model that has computed
+them may keep them, and a new token costs one position instead of the whole text.
+"""
+
+import math
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def causal_mask(query_len: int, key_len: int) -> Bool[Tensor, "query_len key_len"]:
+    """Which keys each query may look at: True where allowed.
+
+    The queries are the LAST `query_len` of `key_len` positions, so the last query sees all keys:
+    the triangle sits in the bottom right corner.
+
+    Raises ValueError if there are more queries than keys, or a negative number.
+
+    >>> causal_mask(2, 4).int().tolist()
+    [[1, 1, 1, 0], [1, 1, 1, 1]]
+    """
+    raise NotImplementedError("lesson 7: causal_mask is yours to write")
+
+
+def attend(
+    q: Float[Tensor, "batch heads queries head_dim"],
+    k: Float[Tensor, "batch heads keys head_dim"],
+    v: Float[Tensor, "batch heads keys head_dim"],
+    mask: Bool[Tensor, "#batch #heads queries keys"] | Bool[Tensor, "queries keys"],
+) -> Float[Tensor, "batch heads queries head_dim"]:
+    """Attention: for each query the mean of the values, weighted by how well its key fits.
+
+    Scores are q . k / sqrt(head_dim), softmax runs over the keys that `mask` allows (True). `mask`
+    broadcasts to (batch, heads, queries, keys). A query that may look at nothing (padding) gives
+    finite values, never NaN.
+
+    >>> v = torch.tensor([1.0, 2.0, 3.0, 4.0]).view(1, 1, 4, 1)
+    >>> q, k = torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 4, 1)
+    >>> attend(q, k, v, causal_mask(2, 4)).flatten().tolist()
+    [2.0, 2.5]
+
+    Source: Vaswani et al. 2017, "Attention is all you need", section 3.2.1.
+    """
+    raise NotImplementedError("lesson 7: attend is yours to write")
+
+
+class KVCache:
+    """Keys and values of all positions so far, for every layer of a model.
+
+    Room for `capacity` positions is set aside at once, so that adding a token copies that token
+    alone. `length` is the number of positions that every layer holds: in the middle of a forward
+    pass the first layers are ahead of it.
+    """
+
+    def __init__(
+        self,
+        n_layers: int,
+        batch: int,
+        heads: int,
+        head_dim: int,
+        capacity: int,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """Set aside the memory; the cache is empty.
+
+        Raises ValueError for a size below 1.
+        """
+        raise NotImplementedError("lesson 7: KVCache.__init__ is yours to write")
+
+    @property
+    def length(self) -> int:
+        """The number of positions that every layer holds."""
+        raise NotImplementedError("lesson 7: KVCache.length is yours to write")
+
+    def reset(self) -> None:
+        """Forget all positions; the memory is kept for the next text."""
+        raise NotImplementedError("lesson 7: KVCache.reset is yours to write")
+
+    def append(
+        self,
+        layer: int,
+        k: Float[Tensor, "batch heads pos head_dim"],
+        v: Float[Tensor, "batch heads pos head_dim"],
+    ) -> tuple[
+        Float[Tensor, "batch heads keys head_dim"], Float[Tensor, "batch heads keys head_dim"]
+    ]:
+        """Add the new positions of one layer; returns all its keys and values, the new ones last.
+
+        Raises ValueError, and changes nothing, if they do not fit into `capacity`, if the layer
+        does not exist or if the shapes are not the cache's.
+        """
+        raise NotImplementedError("lesson 7: KVCache.append is yours to write")
+
+    def attend(
+        self,
+        layer: int,
+        q: Float[Tensor, "batch heads pos head_dim"],
+        k: Float[Tensor, "batch heads pos head_dim"],
+        v: Float[Tensor, "batch heads pos head_dim"],
+        key_mask: Bool[Tensor, "batch keys"] | None = None,
+    ) -> Float[Tensor, "batch heads pos head_dim"]:
+        """What a model calls in each layer (given): add k and v, let q look at all positions.
+
+        `key_mask` covers all positions so far, the new ones included: True real, False padding.
+        """
+        k, v = self.append(layer, k, v)
+        mask = causal_mask(q.shape[-2], k.shape[-2])
+        if key_mask is not None:
+            mask = mask.to(key_mask.device) & key_mask[:, None, None, :].bool()
+        return attend(q, k, v, mask)
+
+
+class CachedModel(Protocol):
+    """A model that reads new tokens with the help of a cache, as MiniGPT does (given)."""
+
+    def __call__(
+        self,
+        ids: Int[Tensor, "batch pos"],
+        *,
+        cache: KVCache | None = None,
+        attention_mask: Int[Tensor, "batch keys"] | None = None,
+    ) -> Float[Tensor, "batch pos vocab"]: ...
+
+
+def prefill(
+    model: CachedModel,
+    ids: Int[Tensor, "batch pos"],
+    cache: KVCache,
+    attention_mask: Int[Tensor, "batch keys"] | None = None,
+) -> Float[Tensor, "batch vocab"]:
+    """Read a prompt, or its next piece, into the cache; returns the logits of its last position.
+
+    All positions of `ids` go through the model in one pass. `attention_mask` covers all positions
+    so far, those in the cache included (1 real, 0 padding).
+
+    Raises ValueError for an empty prompt.
+    """
+    raise NotImplementedError("lesson 7: prefill is yours to write")
+
+
+def decode_step(
+    model: CachedModel,
+    token: Int[Tensor, "batch 1"],
+    cache: KVCache,
+    attention_mask: Int[Tensor, "batch keys"] | None = None,
+) -> Float[Tensor, "batch vocab"]:
+    """Read one new token a row; returns the logits for the token after it.
+
+    Only `token` goes through the model: a cache that holds n positions makes it position n.
+    `attention_mask` covers all positions so far, the new one included.
+
+    Raises ValueError unless `token` is (batch, 1).
+    """
+    raise NotImplementedError("lesson 7: decode_step is yours to write")
