@@ -1,0 +1,145 @@
+"""Cuts a learner's edition: a project of its own, with stubs and nothing of the solutions."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from ..errors import CourseError
+from .delivery import Report, deliver
+from .files import sha256, write_atomically
+from .layout import ROOT, Lesson, course_files, lessons, model_files
+from .solved import solve
+from .stubs import cut_stubs
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+# taken over as they are; which files of licence there are is read from the folder
+_COPIED = ("constraints.txt", "course_launcher.py", "install.py")
+
+# folders of the course in which an edition would be in the way
+_HOUSE = ("autograder", "course_lib", "lessons", "models", "solutions", "tests", ".git", ".venv")
+
+
+def edition_files(root: Path = ROOT) -> dict[str, bytes]:
+    """All files of the edition by path. The stubs are cut afresh, whatever `course_lib/` holds.
+
+    Raises CourseError if a file that belongs to it is missing.
+    """
+    files = {_relative(path, root): path.read_bytes() for path in course_files(root)}
+    for name, stub in cut_stubs(root).items():
+        files[f"course_lib/{name}.py"] = stub.encode()
+    for path in (*model_files(root), *sorted(root.glob("LICENSE*"))):
+        files[_relative(path, root)] = path.read_bytes()
+    for name in _COPIED:
+        files[name] = _read(root / name)
+    numbered = lessons(root)
+    for lesson in numbered:
+        files[lesson.notebook.name] = _stripped(lesson, root)
+    files["pyproject.toml"] = _pyproject(root).encode()
+    files["README.md"] = _readme(numbered).encode()
+    return files
+
+
+def cut_edition(folder: Path, root: Path = ROOT) -> Report:
+    """Cut the edition into `folder`, which may hold an earlier one with a learner's work.
+
+    Raises CourseError if `folder` belongs to the course itself.
+    """
+    folder, root = folder.resolve(), root.resolve()
+    own = {root / name for name in _HOUSE}
+    if folder == root or own & {folder, *folder.parents}:
+        raise CourseError(f"{folder} belongs to the course itself: name another, say workspace")
+    files = edition_files(root)
+    return deliver(files, folder, edition_version(files, root))
+
+
+def edition_version(files: dict[str, bytes], root: Path = ROOT) -> str:
+    """The course's version and eight digits that change with any file: `0.1.0+5f0c2a97`."""
+    told = "".join(f"{sha256(files[path])} {path}\n" for path in sorted(files))
+    return f"{_project(root)['version']}+{sha256(told.encode())[:8]}"
+
+
+def solved_workspace(folder: Path, root: Path = ROOT) -> None:
+    """An edition with the solutions in place of the stubs, and the notebooks with their outputs.
+
+    For tests and for nbval, which compares a run with those outputs. Not for learners.
+    """
+    cut_edition(folder, root)
+    solve(root, folder)
+    for lesson in lessons(root):
+        write_atomically(folder / lesson.notebook.name, lesson.notebook.read_bytes())
+
+
+def _stripped(lesson: Lesson, root: Path) -> bytes:
+    # nbgrader is slow to import, and everything but the notebooks can do without it
+    from .strip import strip
+
+    if not lesson.notebook.is_file():
+        raise CourseError(f"{_relative(lesson.notebook, root)} is missing: run `make lessons`")
+    return strip(lesson.notebook, root)
+
+
+def _readme(numbered: list[Lesson]) -> str:
+    rows = [
+        f"| {lesson.number} | {_title(lesson)} | `{lesson.notebook.name}` |" for lesson in numbered
+    ]
+    first = numbered[0].notebook.name if numbered else ""
+    return _fill("README.md", {"lessons": "\n".join(rows), "first": first})
+
+
+def _title(lesson: Lesson) -> str:
+    """The first heading of a lesson."""
+    for cell in json.loads(lesson.notebook.read_text(encoding="utf-8"))["cells"]:
+        for line in "".join(cell["source"]).splitlines():
+            if cell["cell_type"] == "markdown" and line.startswith("# "):
+                return line.removeprefix("# ").strip()
+    return lesson.name
+
+
+def _pyproject(root: Path) -> str:
+    """The edition's project file: of the course's extras it has only what studying needs."""
+    project = _project(root)
+    return _fill(
+        "pyproject.toml.in",
+        {
+            "name": project["name"],
+            "version": project["version"],
+            "python": project["requires-python"],
+            "dependencies": _toml_list(project["dependencies"]),
+            "study": _toml_list(project["optional-dependencies"]["study"]),
+            "build": _toml_list(_toml(root)["build-system"]["requires"]),
+        },
+    )
+
+
+def _project(root: Path) -> dict[str, Any]:
+    project: dict[str, Any] = _toml(root)["project"]
+    return project
+
+
+def _toml(root: Path) -> dict[str, Any]:
+    return tomllib.loads(_read(root / "pyproject.toml").decode())
+
+
+def _toml_list(items: Iterable[str]) -> str:
+    # JSON's strings are TOML's too
+    return "[\n" + "".join(f"    {json.dumps(item)},\n" for item in items) + "]"
+
+
+def _fill(template: str, values: dict[str, str]) -> str:
+    return Template((TEMPLATES / template).read_text(encoding="utf-8")).substitute(values)
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def _read(path: Path) -> bytes:
+    if not path.is_file():
+        raise CourseError(f"{path} is missing: restore it, `git checkout -- {path.name}`")
+    return path.read_bytes()
