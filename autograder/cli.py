@@ -1,0 +1,119 @@
+"""The instructor's command line: `autograder stubs`, `lessons`, `study`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from .errors import CourseError
+
+if TYPE_CHECKING:
+    from .authoring.delivery import Report
+
+# the commands import what they need themselves: nbgrader and jupytext take their time, and an
+# instructor who only studies needs no jupytext at all
+
+SHOWN = 6  # names in a line before "and 12 more"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Make and grade the course.",
+)
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail if something is stale.")]
+
+
+@app.command()
+def stubs(check: Check = False) -> None:
+    """Cut the stubs in course_lib/ from solutions/."""
+    from .authoring.stubs import stale_stubs, write_stubs
+
+    if check:
+        _refuse_stale([f"course_lib/{name}.py" for name in stale_stubs()], "make stubs")
+        return
+    _say("cut anew", [f"course_lib/{name}.py" for name in write_stubs()])
+
+
+@app.command()
+def lessons(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Lessons; all if none is named.")
+    ] = None,
+    check: Check = False,
+) -> None:
+    """Build the notebooks from their sources, and run them with the solutions in place."""
+    from .authoring.layout import find_lesson
+    from .authoring.layout import lessons as all_lessons
+    from .authoring.notebooks import stale_notebooks, write_lesson
+
+    chosen = [find_lesson(name) for name in names] if names else all_lessons()
+    if check:
+        stale = stale_notebooks()
+        if names:
+            stale = [slug for slug in stale if slug in {lesson.slug for lesson in chosen}]
+        _refuse_stale([f"lessons/{slug}" for slug in stale], "make lessons")
+        return
+    for lesson in chosen:
+        began = time.perf_counter()
+        write_lesson(lesson)
+        seconds = time.perf_counter() - began
+        console.print(f"{escape(lesson.slug)}: built and run in {seconds:.0f} s")
+
+
+@app.command()
+def study(
+    folder: Annotated[Path, typer.Argument(help="Where the learner's edition goes.")] = Path(
+        "workspace"
+    ),
+) -> None:
+    """Cut a learner's edition, or bring one up to date without touching the learner's work."""
+    from .authoring.edition import cut_edition
+
+    _tell(cut_edition(folder), folder)
+
+
+def _tell(report: Report, folder: Path) -> None:
+    """Say in a few lines what a delivery did."""
+    if not (report.new or report.updated or report.beside):
+        console.print(f"{escape(str(folder))}: nothing new")
+    elif not (report.updated or report.kept or report.beside or report.unchanged):
+        console.print(f"{escape(str(folder))} is ready: {len(report.new)} files")
+    else:
+        console.print(f"{escape(str(folder))}: brought up to date")
+        _say("new", report.new)
+        _say("renewed", report.updated)
+    _say("changed by you, so the new version lies beside", list(report.beside.values()))
+    _say("changed by you, left alone", report.kept)
+    _say("deleted by you, not brought back", report.deleted)
+
+
+def _say(what: str, names: Sequence[str]) -> None:
+    if names:
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        console.print(f"  {what}: {escape(', '.join(names[:SHOWN]))}{more}")
+
+
+def _refuse_stale(names: Sequence[str], mend: str) -> None:
+    if names:
+        verb = "is" if len(names) == 1 else "are"
+        raise CourseError(f"{', '.join(names)} {verb} not what the source gives: run `{mend}`")
+
+
+def main() -> None:
+    """Run a command; a CourseError is one line on stderr and exit code 1."""
+    try:
+        app(prog_name="autograder")
+    except CourseError as error:
+        errors.print(f"autograder: {escape(str(error))}")
+        sys.exit(1)
