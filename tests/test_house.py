@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,6 +106,19 @@ def test_every_requirement_is_pinned_inside_its_range(requirement: Requirement) 
     name = re.sub(r"[-_.]+", "-", requirement.name).lower()
     assert name in pins(), f"constraints.txt has no {name}"
     assert requirement.specifier.contains(pins()[name])
+
+
+def test_every_pinned_version_installs_on_the_oldest_python() -> None:
+    """Debian 12 has Python 3.11.2; once a pin wanted 3.11.5, and nothing could be installed there."""
+    refusing = []
+    for name, version in pins().items():
+        try:
+            pinned = distribution(name)
+        except PackageNotFoundError:
+            continue  # only other systems need it
+        if "3.11.0" not in SpecifierSet(pinned.metadata.get("Requires-Python", "")):
+            refusing.append(f"{name}=={version}")
+    assert refusing == []
 
 
 def test_ruff_knows_every_stub_module() -> None:
