@@ -182,6 +182,7 @@ def _kernel_environment(course_root: Path, home: Path) -> dict[str, str]:
     env = dict(os.environ)
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
     env["IPYTHONDIR"] = str(home / "ipython")
+    env.pop("MPLBACKEND", None)  # the kernel then draws into the notebook
     paths = env.pop("PYTHONPATH", "").split(os.pathsep)
     others = [path for path in paths if path and Path(path).resolve() != course_root.resolve()]
     if others:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_course import make_course
+
+from tests.authoring.small_course import make_course
 
 
 @pytest.fixture

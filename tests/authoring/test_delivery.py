@@ -181,7 +181,7 @@ KILLED = dedent(
     import os, sys
     from pathlib import Path
     from autograder.authoring.delivery import deliver
-    from test_delivery import NEW, OLD
+    from tests.authoring.test_delivery import NEW, OLD
 
     folder, edition, left, when = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
     rename = os.replace
@@ -203,11 +203,11 @@ KILLED = dedent(
 
 def deliver_and_die(folder: Path, edition: str, rename: int, when: str) -> None:
     """Deliver in a process that dies at its n-th rename."""
-    here = Path(__file__).parent
+    root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(folder), edition, str(rename), when],
-        cwd=here.parents[1],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parents[1])])},
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
         check=False,
     )
     assert done.returncode == 9

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from small_course import LESSON, TOP_K, write_files
 
 from autograder import cli
 from autograder.authoring.edition import (
@@ -28,6 +27,7 @@ from autograder.authoring.notebooks import build, to_bytes
 from autograder.authoring.strip import strip
 from autograder.authoring.stubs import find_regions
 from autograder.errors import CourseError
+from tests.authoring.small_course import LESSON, TOP_K, write_files
 
 
 def test_an_edition_holds_what_a_learner_needs_and_no_more(course: Path) -> None:

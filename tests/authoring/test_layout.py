@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_course import write_files
 
 from autograder.authoring.layout import find_lesson, lessons, modules
 from autograder.errors import CourseError
+from tests.authoring.small_course import write_files
 
 
 def test_a_module_without_a_source_has_the_number_of_its_docstring(course: Path) -> None:

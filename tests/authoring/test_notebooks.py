@@ -8,7 +8,6 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 from nbgrader.nbgraderformat import MetadataValidator
-from small_course import write_files
 
 from autograder.authoring.layout import lessons
 from autograder.authoring.notebooks import (
@@ -20,6 +19,7 @@ from autograder.authoring.notebooks import (
     write_lessons,
 )
 from autograder.errors import CourseError
+from tests.authoring.small_course import make_course, write_files
 
 
 def source(course: Path, text: str) -> Path:
@@ -118,6 +118,7 @@ print(top_k.__file__)
 
 # %%
 import os
+assert "inline" in os.environ["MPLBACKEND"]
 print(sorted(os.listdir()), sorted(os.listdir("models")))
 print("one"); print("two")
 
@@ -141,8 +142,6 @@ print("passed")
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
-    from small_course import make_course
-
     root = tmp_path_factory.mktemp("shown") / "course"
     make_course(root)
     return run(build(source(root, SHOWS)), root)

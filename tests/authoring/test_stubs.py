@@ -6,10 +6,10 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from small_course import TOP_K, write_files
 
 from autograder.authoring.stubs import cut_stub, cut_stubs, stale_stubs, write_stubs
 from autograder.errors import CourseError
+from tests.authoring.small_course import TOP_K, write_files
 
 
 def cut(source: str) -> str:
