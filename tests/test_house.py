@@ -109,7 +109,7 @@ def test_every_requirement_is_pinned_inside_its_range(requirement: Requirement) 
 
 
 def test_every_pinned_version_installs_on_the_oldest_python() -> None:
-    """Debian 12 has Python 3.11.2; once a pin wanted 3.11.5, and nothing could be installed there."""
+    """Debian 12 has Python 3.11.2; a pin once wanted 3.11.5, and nothing could be installed."""
     refusing = []
     for name, version in pins().items():
         try:
