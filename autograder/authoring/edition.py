@@ -81,7 +81,12 @@ def _stripped(lesson: Lesson, root: Path) -> bytes:
 
     if not lesson.notebook.is_file():
         raise CourseError(f"{_relative(lesson.notebook, root)} is missing: run `make lessons`")
-    return strip(lesson.notebook, root)
+    try:
+        return strip(lesson.notebook, root)
+    except ValueError as error:
+        raise CourseError(
+            f"{_relative(lesson.notebook, root)} is no notebook any more: run `make lessons`"
+        ) from error
 
 
 def _readme(numbered: list[Lesson]) -> str:

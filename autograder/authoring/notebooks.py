@@ -131,8 +131,13 @@ def stale_notebooks(root: Path = ROOT) -> list[str]:
     written = {path.stem: path for path in sorted((root / "lessons").glob("*_*/*.ipynb"))}
     stale = set(known) ^ set(written)
     for slug in set(known) & set(written):
-        notebook = nbformat.read(written[slug], as_version=nbformat.NO_CONVERT)
-        if _without_outputs(notebook) != _without_outputs(build(known[slug].source)):
+        fresh = build(known[slug].source)
+        try:
+            notebook = nbformat.read(written[slug], as_version=nbformat.NO_CONVERT)
+        except ValueError:  # the markers of a merge conflict make it no notebook at all
+            stale.add(slug)
+            continue
+        if _without_outputs(notebook) != fresh:
             stale.add(slug)
     return sorted(stale)
 
@@ -144,6 +149,10 @@ def to_bytes(notebook: NotebookNode) -> bytes:
 
 def _expand_grading(cell: NotebookNode, lesson: str, where: str) -> str | None:
     """Turn `grade_id`, `points`, `written` into nbgrader's metadata; returns the grade_id."""
+    if unread := cell.metadata.get("incorrectly_encoded_metadata"):
+        raise CourseError(
+            f'{where}: jupytext cannot read {unread}: write it like points=1 or a="b"'
+        )
     grade_id = cell.metadata.pop("grade_id", None)
     points = cell.metadata.pop("points", None)
     written = cell.metadata.pop("written", False)

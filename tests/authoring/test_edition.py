@@ -194,6 +194,12 @@ def test_a_missing_part_is_named_and_nothing_is_written(
     assert not (tmp_path / "workspace").exists()
 
 
+def test_a_notebook_in_a_merge_conflict_is_named(course: Path, tmp_path: Path) -> None:
+    (course / "lessons/03_top_k/03_top_k.ipynb").write_text("<<<<<<< HEAD\n{}\n", "utf-8")
+    with pytest.raises(CourseError, match=r"03_top_k\.ipynb is no notebook any more"):
+        cut_edition(tmp_path / "workspace", course)
+
+
 def test_a_solved_workspace_has_the_solutions_and_the_outputs(course: Path, tmp_path: Path) -> None:
     solved_workspace(tmp_path / "solved", course)
     assert (tmp_path / "solved/course_lib/top_k.py").read_text("utf-8") == TOP_K

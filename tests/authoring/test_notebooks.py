@@ -94,6 +94,10 @@ FAULTS = {
     "cell 1: points=-1 must be a number": '# %% grade_id="top_k-a" points=-1\n1\n',
     "cell 1: top_k-a must be a code cell, or": '# %% [markdown] grade_id="top_k-a" points=1\n# a\n',
     "cell 1: top_k-b must be a code cell": '# %% grade_id="top_k-b" points=1 written=true\n1\n',
+    "cell 1: jupytext cannot read grade_id=top_k-a": "# %% grade_id=top_k-a points=1\n1\n",
+    'cell 1: jupytext cannot read grade_id="top_k-a" points=one': (
+        '# %% grade_id="top_k-a" points=one\n1\n'
+    ),
     "cell 2: top_k-a is also the id of cell 1": '# %% grade_id="top_k-a" points=1\n1\n' * 2,
 }
 
@@ -232,3 +236,9 @@ def test_a_changed_header_makes_a_notebook_stale(course: Path) -> None:
 def test_a_missing_and_a_left_over_notebook_are_stale(course: Path) -> None:
     (course / "lessons/03_top_k.py").rename(course / "lessons/03_top_n.py")
     assert stale_notebooks(course) == ["03_top_k", "03_top_n"]
+
+
+def test_a_notebook_in_a_merge_conflict_is_stale(course: Path) -> None:
+    notebook = course / "lessons/03_top_k/03_top_k.ipynb"
+    notebook.write_text("<<<<<<< HEAD\n" + notebook.read_text(encoding="utf-8"), "utf-8")
+    assert stale_notebooks(course) == ["03_top_k"]
