@@ -1,0 +1,1 @@
+"""Right implementations of other shapes, a module a lesson: no check may refuse them."""

@@ -1,0 +1,129 @@
+"""Why a check failed: an earlier lesson's function, or a mistake that others made before.
+
+What each known mistake answers in the visible checks lies as data in `known/<lesson>.json`; it is
+cut from wrong implementations that are no part of this folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..given.lessons import number
+from .kit import Result, find_suite, run_check
+from .load import load_fresh
+from .record import Call, alike
+
+KNOWN = Path(__file__).parent / "known"
+
+
+@dataclass(frozen=True)
+class KnownMistake:
+    """A wrong way to write a function: its name, its hint, and its outcomes for each check."""
+
+    name: str
+    of: str
+    hint: str
+    family: str | None
+    outcomes: dict[str, list[Any]]  # check id -> outcomes of its calls of the function
+
+
+def load_known(lesson: str) -> list[KnownMistake]:
+    """The known mistakes of a lesson."""
+    path = KNOWN / f"{lesson}.json"
+    if not path.exists():
+        return []
+    return [KnownMistake(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def calls_of(function: str, calls: Sequence[Call]) -> list[Call]:
+    """The calls of a function; of a class also those of its methods."""
+    root = function.split(".")[0]
+    return [call for call in calls if call.function.split(".")[0] == root]
+
+
+def outcomes_of(function: str, results: Sequence[Result]) -> dict[str, list[Any]]:
+    """The outcomes of a function's calls, check by check."""
+    found = {r.id: [call.outcome for call in calls_of(function, r.calls)] for r in results}
+    return {name: outcomes for name, outcomes in found.items() if outcomes}
+
+
+def known_mistake(lesson: str, function: str, results: Sequence[Result]) -> KnownMistake | None:
+    """The one known mistake whose answers are those of the learner in every call of the function.
+
+    Where several agree, one of them if they are declared to be of one family, else none: a wrong
+    hint is worse than no hint.
+    """
+    answers = outcomes_of(function, results)
+    agreeing = [
+        mistake
+        for mistake in load_known(lesson)
+        if mistake.of == function.split(".")[0] and same_answers(answers, mistake.outcomes)
+    ]
+    families = {mistake.family or mistake.name for mistake in agreeing}
+    return agreeing[0] if len(families) == 1 else None
+
+
+def same_answers(answers: dict[str, list[Any]], known: dict[str, list[Any]]) -> bool:
+    return answers.keys() == known.keys() and all(
+        alike(answers[name], known[name]) for name in answers
+    )
+
+
+def earlier_fault(lesson: str, function: str, folder: Path) -> str | None:
+    """The sentence that names an earlier lesson's function which fails its own checks, if one does.
+
+    Looked at are those that the learner's `function` uses, and what they use in turn.
+    """
+    for earlier, name in earlier_functions(lesson, function.split(".")[0], folder):
+        suite = find_suite(earlier)
+        if suite is None:
+            continue
+        deeper = earlier_fault(earlier, name, folder)
+        if deeper is not None:
+            return deeper
+        try:
+            student = load_fresh(earlier, folder)
+        except (Exception, SystemExit):
+            return f"course_lib/{earlier}.py does not load; mend it first"
+        own = [check for check in suite.checks.values() if check.of.split(".")[0] == name]
+        if not all(run_check(check, student).passed for check in own):
+            return f"`{name}` (lesson {number(earlier)}) fails its own checks; mend it first"
+    return None
+
+
+def earlier_functions(lesson: str, function: str, folder: Path) -> list[tuple[str, str]]:
+    """(lesson, name) of what a learner's function uses of its sibling files.
+
+    Helpers that the learner wrote beside it are looked through.
+    """
+    try:
+        tree = ast.parse((folder / f"{lesson}.py").read_text(encoding="utf-8"))
+    except (OSError, SyntaxError):
+        return []
+    imported = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        for alias in node.names
+    }
+    defined = {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    used: set[str] = set()
+    waiting = [function]
+    while waiting:
+        definition = defined.get(waiting.pop())
+        if definition is None:
+            continue
+        for node in ast.walk(definition):
+            if isinstance(node, ast.Name) and node.id not in used:
+                used.add(node.id)
+                waiting.append(node.id)
+    return [imported[name] for name in sorted(used) if name in imported]

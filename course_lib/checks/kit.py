@@ -1,0 +1,279 @@
+"""Run the checks of a lesson on the learner's functions, and say what came of it.
+
+A module of checks makes a `Suite` and adds checks to it:
+
+    suite = Suite("top_k")
+
+    @suite.check("keeps_k", of="top_k_filter", points=1, claim="keeps the k highest logits")
+    def keeps_k(student):
+        logits = torch.tensor([[4.0, 3.0, 2.0, 1.0]])
+        expect.kept(student.top_k_filter(logits, 2), [{0, 1}])
+
+`student` is the learner's module, or what stands for it in the grader: a check neither knows nor
+cares. One that takes a second argument, `draw`, gets random inputs: from a fixed seed here, from a
+secret one in the grader. A check calls one function of its lesson, the one it names with `of`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..given.lessons import lesson_modules, number
+from .draw import Draw
+from .expect import Mismatch
+from .load import COURSE_LIB, load_fresh
+from .record import Call, Recorder, StudentRaised, describe
+
+NOT_ATTEMPTED = "not attempted"
+EARLIER_LESSON = "earlier lesson"
+VISIBLE_SEED = 20_260
+
+
+class CheckFailed(Exception):
+    """What a test cell raises when its points are not earned."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a lesson's function must do."""
+
+    id: str
+    lesson: str
+    of: str  # the function it is about
+    points: float
+    claim: str
+    run: Callable[..., None]
+    hidden: bool = False
+    teaching: str = ""  # why it stays though other checks catch all that it catches
+    false_alarm: float = 0.0  # how often it refuses a right answer by chance
+
+    @property
+    def draws(self) -> bool:
+        """Whether its inputs are drawn."""
+        return len(inspect.signature(self.run).parameters) > 1
+
+
+@dataclass
+class Result:
+    """What came of one check."""
+
+    id: str
+    lesson: str
+    of: str
+    claim: str
+    points: float
+    passed: bool
+    cause: str = ""  # "" if passed, else "wrong value", "raised", "not attempted", ...
+    message: str = ""
+    mistake: str | None = None  # the known mistake that answers alike
+    hint: str | None = None
+    seconds: float = 0.0
+    file: str = ""
+    saved: str = ""
+    calls: list[Call] = field(default_factory=list, repr=False)
+
+    @property
+    def attempted(self) -> bool:
+        return self.cause != NOT_ATTEMPTED
+
+
+class Suite:
+    """The checks of one lesson, in the order in which a learner meets them."""
+
+    def __init__(self, lesson: str, *, hidden: bool = False) -> None:
+        self.lesson, self.hidden = lesson, hidden
+        self.checks: dict[str, Check] = {}
+
+    def check(
+        self,
+        name: str,
+        *,
+        of: str,
+        points: float,
+        claim: str,
+        teaching: str = "",
+        false_alarm: float = 0.0,
+    ) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Add the decorated function as the check `<lesson>-<name>`."""
+
+        def add(run: Callable[..., None]) -> Callable[..., None]:
+            identifier = f"{self.lesson}-{name}"
+            if identifier in self.checks:
+                raise ValueError(f"check {identifier} is there twice")
+            self.checks[identifier] = Check(
+                identifier,
+                self.lesson,
+                of,
+                points,
+                claim,
+                run,
+                self.hidden,
+                teaching,
+                false_alarm,
+            )
+            return run
+
+        return add
+
+
+def lessons() -> list[str]:
+    """The lessons that have checks, in the order of the course."""
+    return [lesson for lesson in lesson_modules() if find_suite(lesson) is not None]
+
+
+def find_suite(lesson: str) -> Suite | None:
+    """The visible checks of a lesson, None where there is no such module of checks."""
+    if (
+        not (COURSE_LIB / f"{lesson}.py").is_file()
+        or not (Path(__file__).parent / f"{lesson}.py").is_file()
+    ):
+        return None
+    module = importlib.import_module(f"{__package__}.{lesson}")
+    suite: Suite = module.suite
+    return suite
+
+
+# --- one check ---
+
+
+def run_check(check: Check, student: Any, seed: int = VISIBLE_SEED) -> Result:
+    """Run one check on a learner's functions (a module, or anything with its functions)."""
+    recorder = Recorder(student)
+    result = Result(check.id, check.lesson, check.of, check.claim, check.points, passed=False)
+    # functions that use the global generator answer the same each time
+    random_state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    began = time.perf_counter()
+    try:
+        check.run(recorder, Draw(seed)) if check.draws else check.run(recorder)
+        result.passed = True
+    except Mismatch as mismatch:
+        result.cause = mismatch.cause
+        result.message = f"{told(recorder._calls)}\n{mismatch}".strip()
+    except StudentRaised as raised:
+        result.cause, result.message = explain_exception(raised, check)
+    except (AttributeError, TypeError, ValueError, RuntimeError, LookupError) as error:
+        # the module has no such function, or the answer is nothing like what was asked for
+        result.cause, result.message = explain_confusion(error, check, student, recorder._calls)
+    finally:
+        torch.set_rng_state(random_state)
+    result.seconds = time.perf_counter() - began
+    result.calls = recorder._calls
+    return result
+
+
+def told(calls: list[Call]) -> str:
+    """The last call and its answer, for a message."""
+    if not calls:
+        return ""
+    return f"called {calls[-1].describe()}\nit returned {describe(calls[-1].returned)}"
+
+
+def explain_exception(raised: StudentRaised, check: Check) -> tuple[str, str]:
+    """Cause and message for a learner's function that raised."""
+    original, call = raised.original, raised.call
+    frames = traceback.extract_tb(original.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).parent == COURSE_LIB]
+    if isinstance(original, NotImplementedError):
+        if own and Path(own[-1].filename).stem != check.lesson:
+            lesson = Path(own[-1].filename).stem
+            return EARLIER_LESSON, (
+                f"`{own[-1].name}` (lesson {number(lesson)}) is not written yet: "
+                f"open course_lib/{lesson}.py first"
+            )
+        return NOT_ATTEMPTED, f"not attempted yet: {call.function} is still a stub"
+    place = ""
+    if own:
+        place = f"\nat line {own[-1].lineno} of {Path(own[-1].filename).name}: {own[-1].line}"
+    problem = f"{type(original).__name__}: {original}"
+    return "raised", f"called {call.describe()}\nit raised {problem}{place}"
+
+
+def explain_confusion(
+    error: Exception, check: Check, student: Any, calls: list[Call]
+) -> tuple[str, str]:
+    """Cause and message when the check itself stumbles over what came back."""
+    name = check.of.split(".")[0]
+    if not hasattr(student, name):
+        return "raised", f"{check.lesson}.py has no {name}: the name must stay as the stub has it"
+    return "wrong type", f"{told(calls)}\nthat cannot be used here ({error})".strip()
+
+
+# --- a lesson ---
+
+
+def run_lesson(
+    lesson: str, only: Iterable[str] | None = None, folder: Path = COURSE_LIB
+) -> list[Result]:
+    """Run the visible checks of a lesson on the learner's file as it is on disk.
+
+    `only` names the checks to report; all of them are run where one fails, for the diagnosis.
+    Raises KeyError for an unknown lesson or check.
+    """
+    suite = find_suite(lesson)
+    if suite is None:
+        raise KeyError(f"no lesson {lesson}; there are {', '.join(lessons())}")
+    wanted = list(suite.checks) if only is None else list(only)
+    unknown = [name for name in wanted if name not in suite.checks]
+    if unknown:
+        raise KeyError(f"no check {unknown[0]}; lesson {lesson} has {', '.join(suite.checks)}")
+    file = folder / f"{lesson}.py"
+    saved = time.strftime("%H:%M:%S", time.localtime(file.stat().st_mtime))
+    try:
+        student = load_fresh(lesson, folder)
+    except (Exception, SystemExit) as error:
+        results = [not_loaded(suite.checks[name], error) for name in wanted]
+    else:
+        results = [run_check(suite.checks[name], student) for name in wanted]
+        if not all(result.passed for result in results):
+            explain(suite, student, results, folder)
+    for result in results:
+        result.file, result.saved = f"course_lib/{file.name}", saved
+        if not result.attempted:
+            result.message = f"not attempted yet: open course_lib/{file.name}"
+    return results
+
+
+def not_loaded(check: Check, error: BaseException) -> Result:
+    """The result of a check whose file cannot even be imported."""
+    where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+    return Result(
+        check.id,
+        check.lesson,
+        check.of,
+        check.claim,
+        check.points,
+        passed=False,
+        cause="import failed",
+        message=f"{check.lesson}.py does not load: {type(error).__name__}: {error}{where}",
+    )
+
+
+def explain(suite: Suite, student: Any, results: list[Result], folder: Path) -> None:
+    """Find out why checks failed: an earlier lesson's function, or a mistake that is known."""
+    from .diagnose import earlier_fault, known_mistake
+
+    done = {result.id: result for result in results}
+    # the diagnosis wants every call of the lesson, not only those of the check that was asked for
+    everything = [
+        done.get(name) or run_check(check, student) for name, check in suite.checks.items()
+    ]
+    for result in results:
+        if result.passed or result.cause in (NOT_ATTEMPTED, EARLIER_LESSON):
+            continue
+        fault = earlier_fault(suite.lesson, result.of, folder)
+        if fault is not None:
+            result.cause, result.hint = EARLIER_LESSON, fault
+            continue
+        mistake = known_mistake(suite.lesson, result.of, everything)
+        if mistake is not None:
+            result.mistake, result.hint = mistake.name, mistake.hint

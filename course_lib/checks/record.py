@@ -1,0 +1,274 @@
+"""Remember what a check called and what came back, and compare it with what is known.
+
+A check calls `student.top_k_filter(...)`; the student it is handed is a `Recorder`, which passes
+the call on and keeps a `Call`: the arguments as they were, the outcome, and what the call did to
+its arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LARGEST_LISTED = 64  # a tensor of more elements is remembered by its shape and a few projections
+REL, ABS = 1e-4, 1e-5
+
+
+class StudentRaised(Exception):
+    """The learner's function raised; `original` is what it raised, `call` is the call."""
+
+    def __init__(self, call: Call, original: BaseException) -> None:
+        super().__init__(f"{call.function} raised {type(original).__name__}: {original}")
+        self.call, self.original = call, original
+
+
+@dataclass
+class Call:
+    """One call of a learner's function."""
+
+    function: str  # "top_k_filter", "KVCache", "KVCache.append"
+    arguments: list[tuple[str | None, Any]]  # (name, value as it was before the call)
+    returned: Any = None
+    raised: BaseException | None = None
+    outcome: dict[str, Any] | None = None  # `returned` or `raised` as comparable data
+
+    def describe(self) -> str:
+        """The call as a person would write it: `top_k_filter(logits=[[4, 3]], k=1)`."""
+        inside = ", ".join(
+            describe(value) if name is None else f"{name}={describe(value)}"
+            for name, value in self.arguments
+        )
+        return f"{self.function}({inside})"
+
+
+class Recorder:
+    """Stands for a learner's module (or the judge's proxy of it) and keeps every call."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self._calls: list[Call] = []
+
+    def __getattr__(self, name: str) -> Any:
+        target = getattr(self._target, name)
+        if not callable(target):
+            return target
+        return lambda *args, **kwargs: recorded_call(self._calls, name, target, args, kwargs)
+
+
+class RecordedObject:
+    """A learner's object, such as a KVCache: its methods are recorded too."""
+
+    def __init__(self, calls: list[Call], name: str, target: Any) -> None:
+        self._calls, self._name, self._target = calls, name, target
+
+    def __getattr__(self, name: str) -> Any:
+        function = f"{self._name}.{name}"
+        # a property may raise as a method may, so reading it is a call too
+        holder = getattr(type(self._target), name, None)
+        if not callable(holder):
+            return recorded_call(self._calls, function, lambda: getattr(self._target, name), (), {})
+        method = getattr(self._target, name)
+        return lambda *args, **kwargs: recorded_call(self._calls, function, method, args, kwargs)
+
+
+def recorded_call(
+    calls: list[Call],
+    name: str,
+    target: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call `target` and keep the Call; what it raises becomes StudentRaised."""
+    named = name_arguments(target, args, kwargs)
+    before = [(key, snapshot(value)) for key, value in named]
+    call = Call(name, before)
+    calls.append(call)
+    try:
+        # a class or method gets the learner's own object, not its recorder
+        returned = target(
+            *(bare(a) for a in args), **{key: bare(value) for key, value in kwargs.items()}
+        )
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: a learner's exit() is an answer like any other
+        call.raised = error
+        call.outcome = {"raised": type(error).__name__} | effects(named, before)
+        raise StudentRaised(call, error) from error
+    call.returned = snapshot(returned)
+    call.outcome = {"returned": encode(returned)} | effects(named, before)
+    if isinstance(returned, Iterator):
+        return recorded_pieces(call, returned)
+    if inspect.isclass(target):
+        return RecordedObject(calls, name, returned)
+    return returned
+
+
+def recorded_pieces(call: Call, pieces: Iterator[Any]) -> Iterator[Any]:
+    """The pieces of a stream as they are taken; what was taken is the outcome of the call."""
+    taken: list[Any] = []
+    call.returned, call.outcome = taken, {"returned": taken}
+    try:
+        while True:
+            try:
+                piece = next(pieces)
+            except StopIteration as end:
+                return end.value
+            except Exception as error:
+                call.raised, call.outcome = error, {"raised": type(error).__name__}
+                raise StudentRaised(call, error) from error
+            taken.append(piece)
+            yield piece
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+
+
+def name_arguments(
+    target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[str | None, Any]]:
+    """Arguments with the names the function gives them, where it can be asked."""
+    try:
+        names: list[str | None] = list(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        names = []
+    names += [None] * len(args)
+    return [*zip(names, args, strict=False), *kwargs.items()]
+
+
+def bare(value: Any) -> Any:
+    return value._target if isinstance(value, RecordedObject) else value
+
+
+def snapshot(value: Any) -> Any:
+    """A value as it is now, safe from what happens to it later."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if type(value) in (list, tuple):
+        return type(value)(snapshot(item) for item in value)
+    return value
+
+
+def effects(
+    after: list[tuple[str | None, Any]], before: list[tuple[str | None, Any]]
+) -> dict[str, Any]:
+    """What a call did besides returning: arguments it changed, how it used models given to it."""
+    changed = [
+        name
+        for (name, new), (_, old) in zip(after, before, strict=True)
+        if isinstance(new, Tensor) and not identical(new, old)
+    ]
+    prints = [value.footprint() for _, value in after if hasattr(value, "footprint")]
+    return ({"changed": changed} if changed else {}) | ({"footprints": prints} if prints else {})
+
+
+def identical(a: Tensor, b: Tensor) -> bool:
+    """Equal shape, dtype and bytes' worth of values; NaN equals NaN."""
+    return (
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and torch.equal(a.nan_to_num(nan=1.5e38), b.nan_to_num(nan=1.5e38))
+    )
+
+
+# --- outcomes as data ---
+
+
+def encode(value: Any) -> Any:
+    """A value as JSON data: enough of it to tell one answer from another."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, Tensor):
+        return encode_tensor(value)
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        # tokens_per_second differs from run to run
+        return {
+            field.name: encode(getattr(value, field.name))
+            for field in fields(value)
+            if field.name != "tokens_per_second"
+        }
+    return {"type": "object"}
+
+
+def encode_tensor(tensor: Tensor) -> dict[str, Any]:
+    flat = tensor.detach().flatten()
+    kind = "float" if flat.is_floating_point() else "bool" if flat.dtype == torch.bool else "int"
+    data: dict[str, Any] = {"tensor": kind, "shape": list(tensor.shape)}
+    if flat.numel() <= LARGEST_LISTED:
+        return data | {"values": [number(x) for x in flat.double().tolist()]}
+    values = flat.double()
+    finite, zero = values.isfinite(), values.new_zeros(())
+    weights = torch.arange(values.numel(), dtype=torch.float64)
+    projections = [(weights * pace).sin() for pace in (0.37, 1.13, 2.71)]
+    return data | {
+        "not_finite": number(float((projections[0] * ~finite).sum())),
+        "projections": [
+            number(float((p * values.where(finite, zero)).mean())) for p in projections
+        ],
+    }
+
+
+def number(x: float) -> float | str:
+    """A float in seven digits; what JSON has no sign for as a word."""
+    x = float(x)
+    return float(f"{x:.7g}") if math.isfinite(x) else str(x)
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two encoded outcomes are the same answer, up to rounding."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=REL, abs_tol=ABS)
+    return bool(a == b)
+
+
+# --- values for people ---
+
+
+def describe(value: Any) -> str:
+    """A value in a few words: small tensors in full, large ones by their shape."""
+    if isinstance(value, Tensor):
+        if value.numel() <= 24:
+            text = describe_numbers(value.tolist())
+        else:
+            text = f"tensor of shape {tuple(value.shape)}"
+        plain = value.dtype in (torch.float32, torch.int64, torch.bool)
+        return text if plain else f"{text} ({str(value.dtype).removeprefix('torch.')})"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, torch.Generator):
+        return "generator"
+    if isinstance(value, list | tuple):
+        inside = ", ".join(describe(item) for item in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = ", ".join(
+            f"{field.name}={describe(getattr(value, field.name))}"
+            for field in fields(value)
+            if field.name != "tokens_per_second"
+        )
+        return f"{type(value).__name__}({inside})"
+    if isinstance(value, str | int | None):
+        return repr(value)
+    return type(bare(value)).__name__
+
+
+def describe_numbers(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(describe_numbers(item) for item in value) + "]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
