@@ -100,6 +100,12 @@ def generate(
     without gradients, and gets its `training` flag back whatever happens.
 
     Raises ValueError for wrong arguments.
+
+    >>> from course_lib.given.minigpt import MiniGPT, MiniGPTConfig
+    >>> model = MiniGPT(MiniGPTConfig(vocab_size=5, block_size=8, n_layers=1, n_heads=1, width=4))
+    >>> result = generate(model, torch.tensor([[1, 2]]), 3, do_sample=False)
+    >>> result.ids.shape, result.finish_reason, result.positions_forwarded
+    (torch.Size([1, 5]), ['length'], 4)
     """
     ### BEGIN SOLUTION
     steps = _steps(
@@ -141,7 +147,7 @@ def stream(
     until the end. Closed early, it leaves the model as it was. Its return value is the
     `Generation`.
 
-    Raises ValueError for wrong arguments, at the first piece.
+    Raises ValueError for wrong arguments, at the latest when the first new token is asked for.
     """
     ### BEGIN SOLUTION
     encoded = tokenizer.encode(prompt)
@@ -191,7 +197,7 @@ def _steps(
     Gradients are switched off around each step, never around a yield: between two steps the
     caller's code runs.
     """
-    _check_arguments(ids, max_new_tokens, attention_mask, on_overflow)
+    _check_arguments(model, ids, max_new_tokens, pad_id, attention_mask, on_overflow)
     ends = [] if eos_id is None else [eos_id] if isinstance(eos_id, int) else list(eos_id)
     filling = pad_id if pad_id is not None else ends[0] if ends else 0
     end_ids = torch.tensor(ends, dtype=torch.long, device=ids.device)
@@ -229,7 +235,7 @@ def _steps(
             ids = torch.cat([ids, token], dim=1)
             if mask is not None:
                 mask = torch.cat([mask, torch.ones_like(token, dtype=mask.dtype)], dim=1)
-            new_tokens += ~finished
+            new_tokens = new_tokens + ~finished
             finished = finished | torch.isin(token, end_ids)
             seconds += time.perf_counter() - began
             yield token
@@ -292,13 +298,24 @@ class _Reader:
 
 
 def _check_arguments(
-    ids: Tensor, max_new_tokens: int, attention_mask: Tensor | None, on_overflow: str
+    model: Model,
+    ids: Tensor,
+    max_new_tokens: int,
+    pad_id: int | None,
+    attention_mask: Tensor | None,
+    on_overflow: str,
 ) -> None:
     """What the parts of the loop do not check themselves."""
     if ids.ndim != 2 or 0 in ids.shape:
         raise ValueError(
             f"ids has shape {tuple(ids.shape)}; it must be (batch, pos), at least one token a row"
         )
+    allowed = f"0 to {model.vocab_size - 1}"
+    unknown = ids[(ids < 0) | (ids >= model.vocab_size)]
+    if len(unknown):
+        raise ValueError(f"ids holds {unknown[0].item()}; the model knows {allowed}, padding too")
+    if pad_id is not None and not 0 <= pad_id < model.vocab_size:
+        raise ValueError(f"pad_id={pad_id} is not allowed: the model reads it, so {allowed}")
     if max_new_tokens < 0:
         raise ValueError(f"max_new_tokens={max_new_tokens} is not allowed: it must be 0 or more")
     if on_overflow not in ("slide", "stop"):

@@ -114,6 +114,8 @@ def next_token(
         raise ValueError(
             f"temperature={temperature} is not allowed: it must be a finite number from 0"
         )
+    # half precision would lose in the shift below what a large temperature brings back
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     # the row's best logit is NaN if any is NaN, and -inf if all are
     best = logits.amax(dim=-1, keepdim=True)
     unusable = best.isnan() | (best == -torch.inf)
