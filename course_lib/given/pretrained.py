@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 
 from .minigpt import MiniGPT, MiniGPTConfig
 
@@ -64,24 +66,26 @@ def checked(folder: Path, name: str) -> Path:
 
 def load_pretrained(folder: Path) -> MiniGPT:
     """The trained model of a folder, in float32 and eval mode."""
-    weights = load_file(checked(folder, WEIGHTS))
+    path = checked(folder, WEIGHTS)
     shape = read_config(folder)["model"]
     try:
+        weights = load_file(path)
         model = MiniGPT(MiniGPTConfig(**shape))  # type: ignore[arg-type]
         model.load_state_dict({name: w.float() for name, w in weights.items()})
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (SafetensorError, TypeError, ValueError, RuntimeError) as error:
+        # torch lists every tensor that does not fit, a line each
+        reason = textwrap.shorten(str(error), 200)
         raise ModelFileError(
-            f"{folder / WEIGHTS} does not fit the model of {CONFIG} ({error}). {RESTORE}"
+            f"{path} does not fit the model of {CONFIG} ({reason}). {RESTORE}"
         ) from None
     return model.eval()
 
 
 def save_pretrained(model: MiniGPT, folder: Path) -> None:
     """Write weights (float16) and `config.json` beside the `tokenizer.json` that is there."""
-    save_file(
-        {name: w.to(torch.float16).contiguous() for name, w in model.state_dict().items()},
-        folder / WEIGHTS,
-    )
+    weights = {name: w.to(torch.float16).contiguous() for name, w in model.state_dict().items()}
+    # not save_file, whose file nobody but its owner may read
+    (folder / WEIGHTS).write_bytes(save(weights))
     config = {
         "model": asdict(model.config),
         "sha256": {name: sha256(folder / name) for name in (WEIGHTS, TOKENIZER)},
