@@ -14,13 +14,14 @@ the last checkpoint and ends with the same weights as an undisturbed run.
 from __future__ import annotations
 
 import csv
+import json
 import lzma
 import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +36,7 @@ from torch.nn import functional as F
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from course_lib.given.minigpt import MiniGPT, MiniGPTConfig
-from course_lib.given.pretrained import TOKENIZER, save_pretrained
+from course_lib.given.pretrained import TOKENIZER, save_pretrained, sha256
 
 END = "<|endoftext|>"
 console = Console()
@@ -295,6 +296,21 @@ def draw_log(table: Path, picture: Path) -> None:
     pyplot.close(figure)
 
 
+def claim(folder: Path, settings: dict[str, object]) -> None:
+    """Note in a run's folder what decides its weights, or refuse a folder that another run has."""
+    path = folder / "settings.json"
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        others = [name for name, value in settings.items() if kept.get(name) != value]
+        if others:
+            raise typer.BadParameter(
+                f"{folder} holds a run with another {' and '.join(others)}; delete that folder to "
+                "start anew, or pass another one with --run"
+            )
+    text = json.dumps(settings, indent=2) + "\n"
+    write_then_rename(path, lambda new: new.write_text(text, encoding="utf-8"))
+
+
 def prepare(
     text: Path, validation: Path | None, folder: Path, vocab_size: int
 ) -> tuple[Tokenizer, Tensor, list[str]]:
@@ -346,12 +362,17 @@ def main(
     """Train tokenizer and model, and write them to --out."""
     for folder in (run_folder, out):
         folder.mkdir(parents=True, exist_ok=True)
+    recipe = Recipe(steps=steps, batch=batch, seed=seed)
+    shape = MiniGPTConfig(vocab_size, block_size, layers, heads, width, dropout)
+    texts = {
+        "text": sha256(text),
+        "validation": None if validation is None else sha256(validation),
+    }
+    claim(run_folder, {**texts, **asdict(shape), **asdict(recipe)})
     tokenizer, tokens, held_out = prepare(text, validation, run_folder, vocab_size)
     torch.manual_seed(seed)
-    model = MiniGPT(
-        MiniGPTConfig(tokenizer.get_vocab_size(), block_size, layers, heads, width, dropout)
-    )
-    recipe = Recipe(steps=steps, batch=batch, seed=seed)
+    # a small text may not have as many pieces as were asked for
+    model = MiniGPT(replace(shape, vocab_size=tokenizer.get_vocab_size()))
     if len(tokens) < block_size * (batch + 1) + 1:
         raise typer.BadParameter(f"{text} has {len(tokens)} tokens, too few for one batch")
     run = Run(run_folder, model, build_optimizers(model, recipe))
