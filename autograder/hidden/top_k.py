@@ -15,7 +15,7 @@ suite = Suite("top_k", hidden=True)
 @suite.check(
     "hidden_any_batch",
     of="top_k_filter",
-    points=1,
+    points=1.5,
     claim="equals the reference for any batch and vocabulary, B = 1, V = 1 and B = V included",
     teaching="secret inputs: catches answers made for the visible ones",
 )
