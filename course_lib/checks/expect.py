@@ -108,6 +108,14 @@ def probabilities(got: Any, expected: Any, *, atol: float = 1e-4) -> None:
     close(found.double().softmax(dim=-1), wanted, "softmax of what came back", atol=atol)
 
 
+def full_precision(got: Any, what: str = "it") -> Tensor:
+    """A tensor of float32, or of more; returns it."""
+    found = tensor(got, what=what)
+    if found.dtype not in (torch.float32, torch.float64):
+        raise Mismatch(f"{what} has dtype {found.dtype}; expected torch.float32", "wrong type")
+    return found
+
+
 def unchanged(now: Tensor, before: Tensor, name: str) -> None:
     """An argument is still what it was."""
     if not identical(now, before):
@@ -127,6 +135,7 @@ def raises(error: type[BaseException], why: str) -> Iterator[None]:
         if isinstance(raised.original, NotImplementedError) or not isinstance(
             raised.original, error
         ):
+            raised.expected = f"expected {error.__name__}, for {why}"
             raise
     else:
         raise Mismatch(f"nothing was raised; expected {error.__name__}, for {why}")

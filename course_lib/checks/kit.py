@@ -31,7 +31,7 @@ from ..given.lessons import lesson_modules, number
 from .draw import Draw
 from .expect import Mismatch
 from .load import COURSE_LIB, load_fresh
-from .record import Call, Recorder, StudentRaised, describe
+from .record import Call, Recorder, StudentRaised, Summary, describe, summarise
 
 NOT_ATTEMPTED = "not attempted"
 EARLIER_LESSON = "earlier lesson"
@@ -55,6 +55,7 @@ class Check:
     hidden: bool = False
     teaching: str = ""  # why it stays though other checks catch all that it catches
     false_alarm: float = 0.0  # how often it refuses a right answer by chance
+    remember: Summary | None = None  # what of its answers tells mistakes apart, if not all
 
     @property
     def draws(self) -> bool:
@@ -102,8 +103,13 @@ class Suite:
         claim: str,
         teaching: str = "",
         false_alarm: float = 0.0,
+        remember: Summary | None = None,
     ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-        """Add the decorated function as the check `<lesson>-<name>`."""
+        """Add the decorated function as the check `<lesson>-<name>`.
+
+        Where right answers differ (draws, ties), `remember` reduces the answers of all calls to
+        what the diagnosis should compare.
+        """
 
         def add(run: Callable[..., None]) -> Callable[..., None]:
             identifier = f"{self.lesson}-{name}"
@@ -119,6 +125,7 @@ class Suite:
                 self.hidden,
                 teaching,
                 false_alarm,
+                remember,
             )
             return run
 
@@ -167,6 +174,8 @@ def run_check(check: Check, student: Any, seed: int = VISIBLE_SEED) -> Result:
     finally:
         torch.set_rng_state(random_state)
     result.seconds = time.perf_counter() - began
+    if check.remember is not None:
+        summarise(recorder._calls, check.remember)
     result.calls = recorder._calls
     return result
 
@@ -195,7 +204,8 @@ def explain_exception(raised: StudentRaised, check: Check) -> tuple[str, str]:
     if own:
         place = f"\nat line {own[-1].lineno} of {Path(own[-1].filename).name}: {own[-1].line}"
     problem = f"{type(original).__name__}: {original}"
-    return "raised", f"called {call.describe()}\nit raised {problem}{place}"
+    expected = f"\n{raised.expected}" if raised.expected else ""
+    return "raised", f"called {call.describe()}\nit raised {problem}{place}{expected}"
 
 
 def explain_confusion(

@@ -19,6 +19,9 @@ from torch import Tensor
 LARGEST_LISTED = 64  # a tensor of more elements is remembered by its shape and a few projections
 REL, ABS = 1e-4, 1e-5
 
+# what is to be remembered of the answers to some calls, a value an answer
+Summary = Callable[[list[Any]], list[Any]]
+
 
 class StudentRaised(Exception):
     """The learner's function raised; `original` is what it raised, `call` is the call."""
@@ -26,6 +29,7 @@ class StudentRaised(Exception):
     def __init__(self, call: Call, original: BaseException) -> None:
         super().__init__(f"{call.function} raised {type(original).__name__}: {original}")
         self.call, self.original = call, original
+        self.expected = ""  # what the check wanted to see raised, if it wanted that at all
 
 
 @dataclass
@@ -178,6 +182,35 @@ def identical(a: Tensor, b: Tensor) -> bool:
 
 
 # --- outcomes as data ---
+
+
+def summarise(calls: list[Call], summary: Summary) -> None:
+    """Remember of the calls' answers only what `summary` makes of them."""
+    answered = [call for call in calls if call.raised is None]
+    try:
+        short = summary([call.returned for call in answered])
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        return  # answers of another kind than asked for: they are remembered as they are
+    for call, value in zip(answered, short, strict=True):
+        call.outcome = {**(call.outcome or {}), "returned": encode(value)}
+
+
+def occurring(answers: list[Any]) -> list[Any]:
+    """Of draws: the shape, and which ids occur. Right samplers differ in the rest."""
+    return [[list(ids.shape), sorted(set(ids.flatten().tolist()))] for ids in answers]
+
+
+def repeating(answers: list[Any]) -> list[Any]:
+    """Of draws: the shape, and which earlier answer each one repeats, itself if none."""
+    return [
+        [list(ids.shape), next(i for i, first in enumerate(answers) if identical(ids, first))]
+        for ids in answers
+    ]
+
+
+def surviving(answers: list[Any]) -> list[Any]:
+    """Of filtered logits: how many ids of each row are not banned. Ties may fall either way."""
+    return [(logits != -torch.inf).sum(dim=-1) for logits in answers]
 
 
 def encode(value: Any) -> Any:

@@ -46,5 +46,5 @@ def test_allowed_counts_keep_the_rate_and_could_not_be_narrower(draws: int, p: f
 
 
 def test_a_p_that_is_no_probability_is_named() -> None:
-    with pytest.raises(ValueError, match="p=1.5"):
+    with pytest.raises(ValueError, match=r"p=1\.5"):
         outside(9, 1.5, 3, 5)
