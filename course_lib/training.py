@@ -59,7 +59,7 @@ def last_logits(
     """The logits that decide the next token: those of each row's last real position.
 
     Without a mask that is the last position. With one (1 real, 0 padding) it is the last 1 of the
-    row, whichever side the padding is on.
+    row, whichever side the padding is on. Half-precision logits come back in float32.
 
     Raises ValueError if the mask's shape is not (batch, pos) or a row has no real position.
 

@@ -37,7 +37,8 @@ def apply_temperature(
 def entropy(logits: Float[Tensor, "*batch vocab"]) -> Float[Tensor, "*batch"]:
     """Entropy, in nats, of the distribution softmax(logits): 0 if certain, log(vocab) if uniform.
 
-    A token of probability 0 adds 0, so banned tokens (-inf) do no harm.
+    A token of probability 0 adds 0, so banned tokens (-inf) do no harm. Half-precision logits are
+    computed in float32.
 
     >>> entropy(torch.zeros(4)).exp().item()
     4.0
