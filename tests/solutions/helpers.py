@@ -107,6 +107,29 @@ class NoisyModel(Toy):
         return torch.zeros_like(ids)
 
 
+class Bytes:
+    """A tokenizer whose ids are the bytes of the text."""
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: list[int]) -> str:
+        return bytes(ids).decode(errors="replace")
+
+
+class Script(Toy):
+    """Says the bytes of a text one after the other, whatever it reads."""
+
+    def __init__(self, prompt: str, text: bytes) -> None:
+        super().__init__(256)
+        self.start, self.text = len(prompt.encode()), text
+
+    def read(self, ids: Tensor) -> Tensor:
+        following = torch.zeros_like(ids)
+        following[:, -1] = self.text[(ids.shape[1] - self.start) % len(self.text)]
+        return following
+
+
 def tiny(
     seed: int = 0,
     *,

@@ -15,7 +15,19 @@ from solutions.generate import Generation, generate, stream
 from solutions.repetition import apply_repetition_penalty
 from solutions.sampling import next_token
 
-from .helpers import INF, NAN, Bigram, NoisyModel, SumModel, Toy, random_ids, seeded, tiny
+from .helpers import (
+    INF,
+    NAN,
+    Bigram,
+    Bytes,
+    NoisyModel,
+    Script,
+    SumModel,
+    Toy,
+    random_ids,
+    seeded,
+    tiny,
+)
 
 # 0 -> 1 -> 4 and 2 -> 3 -> 0 -> 1 -> 4
 CHAIN = [1, 4, 3, 0, 2]
@@ -419,29 +431,6 @@ def test_logits_that_decide_nothing_are_an_error() -> None:
 
 
 # --- stream, with a tokenizer made of bytes ---
-
-
-class Bytes:
-    """A tokenizer whose ids are the bytes of the text."""
-
-    def encode(self, text: str) -> list[int]:
-        return list(text.encode())
-
-    def decode(self, ids: list[int]) -> str:
-        return bytes(ids).decode(errors="replace")
-
-
-class Script(Toy):
-    """Says the bytes of a text one after the other, whatever it reads."""
-
-    def __init__(self, prompt: str, text: bytes) -> None:
-        super().__init__(256)
-        self.start, self.text = len(prompt.encode()), text
-
-    def read(self, ids: Tensor) -> Tensor:
-        following = torch.zeros_like(ids)
-        following[:, -1] = self.text[(ids.shape[1] - self.start) % len(self.text)]
-        return following
 
 
 def told(prompt: str, text: bytes, **options: Any) -> list[str]:
