@@ -19,7 +19,10 @@ CERTAIN = 10.0  # the logit of the token that a toy model wants; the others have
 
 
 class ToyModel:
-    """One layer, one head, head size 1; a subclass says in `wanted` which id comes next."""
+    """One layer, one head, head size 1; a subclass says in `wanted` which id comes next.
+
+    What it remembers of a token, in the cache too, is one number, its `value`.
+    """
 
     n_layers, n_heads, head_dim = 1, 1, 1
 
@@ -28,6 +31,7 @@ class ToyModel:
         self.training = False
         self.forwarded: list[int] = []
         self.modes: list[tuple[bool, bool]] = []  # (training, gradients on) of each call
+        self.title = type(self).__name__  # how a message calls the model
 
     def eval(self) -> ToyModel:
         return self.train(False)
@@ -43,22 +47,36 @@ class ToyModel:
         total = past + ids.shape[1]
         if total > self.block_size:
             raise ValueError(f"ids end at position {total}; block_size={self.block_size}")
+        if attention_mask is not None and attention_mask.shape != (len(ids), total):
+            raise ValueError(
+                f"attention_mask has shape {tuple(attention_mask.shape)}; it must cover all "
+                f"positions so far, {(len(ids), total)}"
+            )
         self.forwarded.append(ids.shape[1])
         self.modes.append((self.training, torch.is_grad_enabled()))
         real = torch.ones(len(ids), total) if attention_mask is None else attention_mask
-        sums = self.visible_sums(ids, cache, real)
-        wanted = self.wanted(ids, sums) % self.vocab_size
-        return CERTAIN * torch.nn.functional.one_hot(wanted, self.vocab_size).float()
+        return self.logits(ids, self.visible_sums(ids, cache, real.long()))
 
     def visible_sums(self, ids: Tensor, cache: Any, real: Tensor) -> Tensor:
-        """The sum of the real ids up to each position, those in the cache included; (B, T)."""
+        """The sum of the real tokens' values up to each position, the cache's too; (B, T)."""
+        new = slice(real.shape[1] - ids.shape[1], None)
+        # padding takes no position: a left-padded row counts from 0 at its first real token
+        positions = (real.cumsum(dim=1) - 1).clamp(min=0)[:, new]
+        values = self.value(ids, positions)
         if cache is None:
-            return (ids * real.long()).cumsum(dim=1)
-        # keys all alike: attention is the mean of the values, and the values are the ids
+            return (values * real).cumsum(dim=1)
+        # keys all alike: attention is the mean of the values that may be seen
         nothing = torch.zeros(*ids.shape, 1).unsqueeze(1)
-        mean = cache.attend(0, nothing, nothing, ids[:, None, :, None].float(), real.bool())
-        counts = real.long().cumsum(dim=1)[:, -ids.shape[1] :]
+        mean = cache.attend(0, nothing, nothing, values[:, None, :, None].float(), real.bool())
+        counts = real.cumsum(dim=1)[:, new]
         return (mean[:, 0, :, 0] * counts).round().long()
+
+    def value(self, ids: Tensor, positions: Tensor) -> Tensor:
+        return ids
+
+    def logits(self, ids: Tensor, sums: Tensor) -> Tensor:
+        wanted = self.wanted(ids, sums) % self.vocab_size
+        return CERTAIN * torch.nn.functional.one_hot(wanted, self.vocab_size).float()
 
     def wanted(self, ids: Tensor, sums: Tensor) -> Tensor:
         raise NotImplementedError
@@ -74,6 +92,8 @@ class Bigram(ToyModel):
     def __init__(self, following: Sequence[int], block_size: int = 64) -> None:
         super().__init__(len(following), block_size)
         self.following = torch.tensor(following)
+        if len(following) <= 8:
+            self.title = f"Bigram({list(following)})"
 
     def wanted(self, ids: Tensor, sums: Tensor) -> Tensor:
         return self.following[ids]
@@ -86,13 +106,67 @@ class SumModel(ToyModel):
         return sums
 
 
-class NoisyModel(Bigram):
-    """A Bigram with dropout: in training mode it answers at random."""
+class PlacedSum(SumModel):
+    """A SumModel where the first token counts once, the second twice, ...: places matter too."""
+
+    def value(self, ids: Tensor, positions: Tensor) -> Tensor:
+        return ids * (positions + 1)
+
+
+class Script(ToyModel):
+    """Says one text of ids, whatever it reads: after n tokens comes the n-th of `ids`."""
+
+    def __init__(self, ids: Sequence[int], vocab_size: int = 256, block_size: int = 64) -> None:
+        super().__init__(vocab_size, block_size)
+        self.ids = torch.tensor(list(ids))
+
+    def value(self, ids: Tensor, positions: Tensor) -> Tensor:
+        return torch.ones_like(ids)
 
     def wanted(self, ids: Tensor, sums: Tensor) -> Tensor:
-        if self.training:
+        return self.ids[sums.clamp(max=len(self.ids) - 1)]
+
+
+class Table(ToyModel):
+    """The next logits are looked up by the last id: `rows` (V, V), or one row for all."""
+
+    def __init__(self, rows: Tensor, block_size: int = 64) -> None:
+        super().__init__(rows.shape[-1], block_size)
+        self.rows = rows.expand(self.vocab_size, self.vocab_size)
+        if rows.ndim == 1 and len(rows) <= 8:
+            self.title = f"Table({[round(x, 3) for x in rows.tolist()]})"
+
+    def logits(self, ids: Tensor, sums: Tensor) -> Tensor:
+        return self.rows[ids]
+
+
+class NoisyModel(Bigram):
+    """A Bigram with dropout: in training mode it answers at random. Its footprint tells modes."""
+
+    noisy = False  # as the flag of a part, it is set by `train` and `eval` only
+
+    def train(self, mode: bool = True) -> ToyModel:
+        self.noisy = mode
+        return super().train(mode)
+
+    def wanted(self, ids: Tensor, sums: Tensor) -> Tensor:
+        if self.noisy:
             return torch.randint(self.vocab_size, ids.shape)
         return super().wanted(ids, sums)
+
+    def footprint(self) -> dict[str, Any]:
+        gradients = any(on for _, on in self.modes)
+        return super().footprint() | {"noisy": self.noisy, "gradients": gradients}
+
+
+class ByteTokenizer:
+    """The ids of a text are its bytes in UTF-8: `é` has two, so one of them is half a character."""
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return bytes(ids).decode(errors="replace")
 
 
 def tiny_gpt(
