@@ -1,0 +1,59 @@
+"""The built notebooks, run: with the solutions they give what they show, with bare stubs they go on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from autograder.authoring.layout import ROOT, Lesson, course_files, lessons, model_files
+from autograder.authoring.solved import lay_solved
+
+LESSONS = lessons()
+SANITIZE = Path(__file__).parent / "sanitize.cfg"
+
+
+def lay_bare(folder: Path) -> None:
+    """A course_lib of stubs, and the model."""
+    for path in (*course_files(ROOT), *model_files(ROOT)):
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+def test_notebook_gives_what_it_shows_with_the_solutions(lesson: Lesson, tmp_path: Path) -> None:
+    lay_solved(ROOT, tmp_path)
+    notebook = tmp_path / lesson.notebook.name
+    notebook.write_bytes(lesson.notebook.read_bytes())
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval"]
+    command += ["--nbval-current-env", f"--nbval-sanitize-with={SANITIZE}", notebook.name]
+    environment = {**os.environ, "PYTEST_ADDOPTS": ""}
+    run = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+def test_notebook_goes_on_with_bare_stubs(lesson: Lesson, tmp_path: Path) -> None:
+    lay_bare(tmp_path)
+    notebook = nbformat.read(lesson.notebook, as_version=4)
+    client = NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    )
+    client.execute()  # raises at an error in a cell that is no test cell
+    for cell in notebook.cells:
+        errors = [o for o in cell.get("outputs", []) if o.output_type == "error"]
+        if cell.source.splitlines()[-1:] and cell.source.splitlines()[-1].startswith("check("):
+            (error,) = errors
+            assert error.ename == "NotEarned", error
+            text = f"not attempted yet: open course_lib/{lesson.name}.py"
+            assert text in error.evalue or "is not written yet: open" in error.evalue, error.evalue
+        else:
+            assert not errors, (cell.source, errors)
