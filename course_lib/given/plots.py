@@ -1,0 +1,360 @@
+"""The figures of the course, in one style.
+
+A figure is a picture and a text that says the same. Its colours are those of Okabe and Ito, which
+colour-blind readers can tell apart; hatching, dashes and markers say it again for print in grey.
+It brings its own white paper: no grey reads well enough on a white page and on a dark one both.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, ORANGE, GREEN, VERMILLION, PURPLE, BLACK = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#d55e00",
+    "#cc79a7",
+    "#000000",
+)
+BAR_COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE, BLACK)
+HATCHES = ("", "///", "...", "xx", "\\\\\\", "")
+# a bar has an edge of ink, but a line of orange would be too pale for white paper
+LINE_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, BLACK)
+MARKERS = ("o", "s", "^", "D", "v")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)))
+INK, GREY, FAINT, PAPER = "#1f2328", "#767676", "#d0d4d9", "#ffffff"
+
+WIDTH = 640  # of the picture on the page, in its pixels; the file holds twice as many
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "text.parse_math": False,  # a token may be a dollar sign
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": FAINT,
+    "figure.facecolor": PAPER,
+    "hatch.linewidth": 0.6,
+    "lines.linewidth": 2,
+    "lines.markersize": 5,
+    "legend.frameon": False,
+}
+
+TOLD = 6  # values of a row that the text names before it sums up
+
+
+class Pieces(Protocol):
+    """What a plot needs of a tokenizer: a token as a person may read it."""
+
+    def piece(self, token_id: int) -> str: ...
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture (PNG) with the text that stands for it."""
+
+    alt: str
+    png: bytes = field(repr=False)
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self.png).decode("ascii")
+        alt = html.escape(self.alt)
+        return f'<img alt="{alt}" src="data:image/png;base64,{data}" width="{WIDTH}">'
+
+
+def bars(
+    labels: Sequence[object],
+    series: Mapping[str, Iterable[float]],
+    title: str,
+    xlabel: str = "token",
+    ylabel: str = "probability",
+) -> Figure:
+    """Grouped bars: for each label one bar of each series, such as before and after a filter.
+
+    Raises ValueError for a series that has not one value a label.
+    """
+    names = [str(label) for label in labels]
+    rows = _rows(series, len(names), at_most=len(BAR_COLOURS))
+    told = "; ".join(f"{name}: {_told_values(names, row)}" for name, row in rows.items())
+    alt = f"{title}. Bar chart. Across: {xlabel}. Up: {ylabel}. {told}."
+    width = 0.8 / len(rows)
+    # above some twenty bars a number over each would run into the next
+    numbered = len(names) * len(rows) <= 20
+
+    def draw(axes: Axes) -> None:
+        for place, (name, row) in enumerate(rows.items()):
+            offset = (place - (len(rows) - 1) / 2) * width
+            drawn = axes.bar(
+                [at + offset for at in range(len(names))],
+                row,
+                width,
+                label=name,
+                color=BAR_COLOURS[place],
+                edgecolor=INK,
+                linewidth=0.8,
+                hatch=HATCHES[place],
+            )
+            if numbered:
+                axes.bar_label(drawn, [_short(value) for value in row], padding=2, fontsize=8)
+        axes.set_xticks(range(len(names)), names)
+        axes.set_xlabel(xlabel)
+        axes.set_ylabel(ylabel)
+        axes.set_title(title)
+        axes.grid(axis="y")
+        axes.margins(y=0.12)
+
+    return _figure(draw, 3.4, alt)
+
+
+def distribution(
+    logits: Tensor,
+    tokenizer: Pieces | None = None,
+    kept: Tensor | None = None,
+    top: int = 20,
+    title: str = "The most probable next tokens",
+) -> Figure:
+    """The `top` most probable tokens of one row of logits, (vocab,) or (1, vocab).
+
+    `kept` is True for the tokens that a filter keeps, as in `top_k_filter(logits, 5).isfinite()`:
+    they are coloured, the banned ones hatched. Without it a token is banned if its logit is -inf.
+
+    Raises ValueError for another shape, and for a row that gives no probabilities.
+    """
+    row = _one_row("logits", logits).float()
+    probs = row.softmax(dim=-1)
+    if not probs.isfinite().all():
+        raise ValueError("logits give no probabilities: they hold NaN, +inf, or nothing but -inf")
+    if top < 1:
+        raise ValueError(f"top={top} is not allowed: it must be 1 or more")
+    keeps = row > -torch.inf if kept is None else _one_row("kept", kept).bool()
+    if keeps.shape != row.shape:
+        raise ValueError(f"kept has {len(keeps)} entries and logits {len(row)}: one a token each")
+    shown = probs.sort(descending=True, stable=True).indices[:top].tolist()
+    names = [str(i) if tokenizer is None else tokenizer.piece(i) for i in shown]
+    groups = [
+        _Group(
+            "kept" if keep else "banned",
+            count=int((keeps == keep).sum()),
+            mass=float(probs[keeps == keep].sum()),
+            places=[place for place, i in enumerate(shown) if bool(keeps[i]) is keep],
+        )
+        for keep in (True, False)
+    ]
+    filtered = not bool(keeps.all())
+    values = probs[shown].tolist()
+    alt = (
+        f"{title}. Bar chart of the {len(shown)} most probable of {len(row)} tokens, the most "
+        f"probable first. Along: probability.{_told_groups(groups, names, values, filtered)}"
+    )
+
+    def draw(axes: Axes) -> None:
+        for group in groups:
+            heights = [values[at] for at in group.places]
+            drawn = axes.barh(
+                group.places,
+                heights,
+                label=f"{group.word} ({group.count} of {len(row)})" if filtered else None,
+                color=BLUE if group.word == "kept" else PAPER,
+                edgecolor=INK if group.word == "kept" else GREY,
+                hatch="" if group.word == "kept" else "/////",
+                linewidth=0.8,
+            )
+            axes.bar_label(drawn, [_short(height) for height in heights], padding=3, fontsize=8)
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.set_xlabel("probability")
+        axes.set_ylabel("token" if tokenizer is not None else "token id")
+        axes.set_title(title)
+        axes.grid(axis="x")
+        axes.margins(x=0.12, y=0.02)
+
+    return _figure(draw, 1.3 + 0.21 * len(shown), alt)
+
+
+def lines(
+    x: Iterable[float],
+    series: Mapping[str, Iterable[float]],
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    log: str = "",
+) -> Figure:
+    """One line a series over the same x; `log` is "", "x", "y" or "xy", the axes in powers of ten.
+
+    Raises ValueError for another `log`, and for a series that has not one value an x.
+    """
+    if log not in ("", "x", "y", "xy"):
+        raise ValueError(f'log={log!r} is not allowed: it is "", "x", "y" or "xy"')
+    at = _numbers(x)
+    rows = _rows(series, len(at), at_most=len(LINE_COLOURS))
+    across, up = (f"{name} (log scale)" if axis in log else name for axis, name in
+                  (("x", xlabel), ("y", ylabel)))  # fmt: skip
+    told = "; ".join(f"{name}: {_told_line(at, row)}" for name, row in rows.items())
+    alt = f"{title}. Line chart. Across: {across}. Up: {up}. {told}."
+
+    def draw(axes: Axes) -> None:
+        from matplotlib.ticker import LogLocator, NullLocator
+
+        for place, (name, row) in enumerate(rows.items()):
+            axes.plot(
+                at,
+                row,
+                label=name,
+                color=LINE_COLOURS[place],
+                linestyle=DASHES[place],
+                # on a line of many points markers would run together
+                marker=MARKERS[place],
+                markevery=max(1, len(at) // 10),
+            )
+        for axis, name, scale in (
+            (axes.xaxis, "x", axes.set_xscale),
+            (axes.yaxis, "y", axes.set_yscale),
+        ):
+            if name in log:
+                scale("log")
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axis.set_major_formatter(lambda value, _: _short(value))
+                axis.set_minor_locator(NullLocator())
+        axes.set_xlabel(across)
+        axes.set_ylabel(up)
+        axes.set_title(title)
+        axes.grid()
+
+    return _figure(draw, 3.6, alt)
+
+
+def _figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:
+    """Draw on fresh paper of `height` inches; nothing of matplotlib's own state is touched."""
+    # matplotlib takes half a second to import: only who draws shall wait for it
+    from matplotlib import style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Paper
+    from PIL import Image
+
+    with style.context(["default", STYLE]), warnings.catch_warnings():
+        # a sign that the font lacks is drawn as a box; the text has it
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        paper = Paper(figsize=(WIDTH / 100, height), dpi=200, layout="constrained")
+        canvas = FigureCanvasAgg(paper)
+        axes = paper.add_subplot()
+        draw(axes)
+        handles, labels = axes.get_legend_handles_labels()
+        if len(labels) > 1:
+            # outside, where it never lies on the data
+            paper.legend(handles, labels, loc="outside lower center", ncols=3)
+        canvas.draw()
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    png = io.BytesIO()
+    # few colours make a small file, and nothing but the data goes into it: no date, no version
+    picture.quantize(64).save(png, format="png", optimize=True)
+    return Figure(alt, png.getvalue())
+
+
+def _rows(
+    series: Mapping[str, Iterable[float]], length: int, at_most: int
+) -> dict[str, list[float]]:
+    """The series as plain numbers, `length` of them each."""
+    if not 1 <= len(series) <= at_most:
+        raise ValueError(f"{len(series)} series: this figure tells 1 to {at_most} apart")
+    rows = {name: _numbers(values) for name, values in series.items()}
+    for name, row in rows.items():
+        if len(row) != length:
+            raise ValueError(
+                f"series {name!r} has {len(row)} values, and there are {length} places"
+            )
+    return rows
+
+
+def _numbers(values: Iterable[float]) -> list[float]:
+    """Plain numbers out of a list, an array or a tensor."""
+    if isinstance(values, Tensor):
+        values = values.detach().flatten().tolist()
+    return [float(value) for value in values]
+
+
+def _one_row(name: str, values: Tensor) -> Tensor:
+    """A tensor of one axis, out of one or a batch of one."""
+    row = values.detach().cpu()
+    if row.ndim == 2 and row.shape[0] == 1:
+        row = row[0]
+    if row.ndim != 1 or not len(row):
+        raise ValueError(f"{name} has shape {tuple(values.shape)}; it must be one row, (vocab,)")
+    return row
+
+
+def _short(value: float) -> str:
+    """A number in three digits at most, as a person would write it."""
+    if not math.isfinite(value) or value == 0 or 0.001 <= abs(value) < 1_000_000:
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:.1e}"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The tokens that a filter keeps, or those that it bans."""
+
+    word: str
+    count: int
+    mass: float
+    places: list[int]  # of those that are shown, counted from the top
+
+
+def _told_groups(
+    groups: Sequence[_Group], names: Sequence[str], values: Sequence[float], filtered: bool
+) -> str:
+    """The shown tokens as text, the kept ones apart from the banned ones if there are any."""
+    if not filtered:
+        return f" {_told_values(names, values)}."
+    told = ""
+    for group in groups:
+        told += f" {group.count} {group.word}, with {_short(group.mass)} of the probability"
+        inside = _told_values(
+            [names[at] for at in group.places], [values[at] for at in group.places]
+        )
+        told += f": {inside}." if inside else "."
+    return told
+
+
+def _told_values(names: Sequence[str], values: Sequence[float]) -> str:
+    """`the 0.31, a 0.2` and, if there are many, how many more there are and down to what."""
+    said = [
+        f"{name} = {_short(value)}" for name, value in zip(names[:TOLD], values[:TOLD], strict=True)
+    ]
+    if more := values[TOLD:]:
+        low, high = _short(min(more)), _short(max(more))
+        said.append(
+            f"and {len(more)} more" + (f" of {low}" if low == high else f", {low} to {high}")
+        )
+    return ", ".join(said)
+
+
+def _told_line(x: Sequence[float], y: Sequence[float]) -> str:
+    """Where a line begins and ends, and some points between."""
+    last = len(x) - 1
+    some = sorted({round(last * part / (TOLD - 1)) for part in range(TOLD)}) if x else []
+    return ", ".join(f"{_short(y[i])} at {_short(x[i])}" for i in some)

@@ -1,0 +1,338 @@
+"""The command `course`: in process where that will do, as a process where it matters."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from course_lib.given import cli, pretrained
+
+from .conftest import ROOT, Workspace
+
+PROMPT = "Once upon a time"
+
+
+@pytest.fixture(autouse=True)
+def keep_threads() -> Iterator[None]:
+    """The command sets the number of threads of its process, which here is the tests' own."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def course(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(cli.app, list(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def one_line(text: str) -> str:
+    """The text, which must be one line and no traceback."""
+    assert text.endswith("\n")
+    assert text.count("\n") == 1
+    assert text.startswith("course: ")
+    return text.removeprefix("course: ").rstrip("\n")
+
+
+# --- wrong use ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["generat"], "No such command 'generat'."),
+        (["generate"], "Missing argument 'prompt' (see `course generate --help`)"),
+        (["generate", PROMPT, "--temprature", "1"], "No such option: --temprature"),
+        (["generate", PROMPT, "--top-k", "few"], "Invalid value for '--top-k'"),
+        (["generate", ""], "the prompt is empty"),
+        (["generate", PROMPT, "--seed", "-1"], "seed=-1 is not allowed"),
+    ],
+)
+def test_wrong_use_is_one_line_and_code_2(arguments: list[str], told: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "course_lib", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert told in one_line(result.stderr)
+
+
+def test_help_is_answered_without_torch() -> None:
+    source = (
+        "import sys, course_lib.given.cli as cli\n"
+        "try:\n    cli.main()\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    for arguments in ([], ["--help"], ["generate", "--help"]):
+        result = subprocess.run(
+            [sys.executable, "-c", source, *arguments],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        assert "Usage: course" in result.stdout
+
+
+# --- course generate, with the reference ---
+
+
+def test_the_repository_tells_with_the_reference() -> None:
+    code, out, err = course("generate", PROMPT, "--max-new-tokens", "8", "--seed", "1")
+    assert (code, err) == (0, "")
+    assert out.startswith(PROMPT)
+    assert len(out) > len(PROMPT) + 8
+    assert out.endswith("\n")
+
+
+def test_the_same_seed_tells_the_same_story_with_and_without_cache() -> None:
+    base = ("generate", PROMPT, "--max-new-tokens", "12", "--seed", "3")
+    assert course(*base) == course(*base) == course(*base, "--no-cache")
+    assert course(*base) != course(*base[:-1], "4")
+
+
+def test_greedy_needs_no_seed() -> None:
+    base = ("generate", PROMPT, "--max-new-tokens", "12", "--greedy")
+    assert course(*base) == course(*base, "--seed", "5", "--temperature", "0.3")
+
+
+def test_the_knobs_arrive() -> None:
+    base = ("generate", PROMPT, "--max-new-tokens", "12", "--temperature", "5", "--top-p", "1")
+    greedy = course("generate", PROMPT, "--max-new-tokens", "12", "--greedy")
+    assert course(*base, "--seed", "1") != greedy
+    assert course(*base, "--top-k", "1") == greedy
+    assert course(*base[:-1], "0") == greedy
+    penalty = ("--greedy", "--repetition-penalty", "1000")
+    assert course("generate", PROMPT, "--max-new-tokens", "40", *penalty) != course(
+        "generate", PROMPT, "--max-new-tokens", "40", "--greedy"
+    )
+
+
+def test_stats_are_told_apart_from_the_story() -> None:
+    code, out, err = course("generate", PROMPT, "--max-new-tokens", "5", "--seed", "1", "--stats")
+    assert code == 0
+    assert "tokens" not in out
+    assert re.fullmatch(
+        r"5 tokens, \d+ tokens/s, 8 positions forwarded, finish reason length, seed 1\n", err
+    )
+
+
+def test_a_story_stops_at_its_end() -> None:
+    code, out, err = course(
+        "generate", "The end.", "--max-new-tokens", "400", "--greedy", "--stats"
+    )
+    assert code == 0
+    assert "finish reason eos, greedy" in err
+    assert "endoftext" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--temperature", "-1"), "temperature=-1.0 is not allowed"),
+        (("--temperature", "nan"), "temperature=nan is not allowed"),
+        (("--top-k", "-3"), "k=-3 is not allowed"),
+        (("--top-p", "1.5"), "p=1.5 is not allowed"),
+        (("--repetition-penalty", "0"), "penalty=0.0 is not allowed"),
+        (("--max-new-tokens", "-1"), "max_new_tokens=-1 is not allowed"),
+    ],
+)
+def test_a_wrong_knob_is_told_in_the_words_of_the_function(
+    arguments: tuple[str, ...], told: str
+) -> None:
+    code, _, err = course("generate", PROMPT, *arguments)
+    assert code == 2
+    assert told in one_line(err)
+
+
+def test_a_missing_model_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("models")
+    for module in ("minigpt", "tokenizer"):
+        monkeypatch.setattr(
+            f"course_lib.given.{module}.shipped_models", lambda: folder, raising=False
+        )
+    monkeypatch.setattr(pretrained, "shipped_models", lambda: folder)
+    code, out, err = course("generate", PROMPT)
+    assert (code, out) == (1, "")
+    assert "config.json is missing. Restore it" in one_line(err)
+
+
+def test_an_unwritten_function_points_to_its_file_and_to_the_solution() -> None:
+    code, out, err = course("generate", PROMPT, "--mine")
+    assert (code, out) == (1, "")
+    assert one_line(err) == (
+        "stream is not written yet: open course_lib/generate.py, or use --solution"
+    )
+
+
+# --- course generate, with the learner's own ---
+
+
+@pytest.mark.slow
+def test_a_workspace_tells_with_the_learners_own_functions(workspace: Workspace) -> None:
+    # unwritten: this edition has no solutions to fall back on
+    bare = workspace.course("generate", PROMPT)
+    assert (bare.returncode, bare.stdout) == (1, "")
+    assert one_line(bare.stderr) == "stream is not written yet: open course_lib/generate.py"
+    asked = workspace.course("generate", PROMPT, "--solution")
+    assert asked.returncode == 2
+    assert "this edition has no solutions" in one_line(asked.stderr)
+
+    # written, all but one
+    workspace.solve("generate", "kv_cache", "sampling", "temperature", "training", "top_k")
+    missing = workspace.course("generate", PROMPT)
+    assert missing.returncode == 1
+    assert one_line(missing.stderr) == "top_p_filter is not written yet: open course_lib/top_p.py"
+
+    # whole: the same story as the reference tells
+    workspace.solve()
+    told = workspace.course("generate", PROMPT, "--seed", "1", "--max-new-tokens", "12")
+    assert (told.returncode, told.stderr) == (0, "")
+    reference = course("generate", PROMPT, "--seed", "1", "--max-new-tokens", "12", "--solution")
+    assert told.stdout == reference[1]
+
+
+@pytest.mark.slow
+def test_a_crash_names_the_learners_line(workspace: Workspace) -> None:
+    workspace.solve()
+    workspace.edit("top_p", "    ### BEGIN SOLUTION\n", "    logits[7.5]\n")
+    result = workspace.course("generate", PROMPT)
+    assert result.returncode == 1
+    line = one_line(result.stderr)
+    assert re.match(r"course_lib/top_p\.py, line \d+: (IndexError|TypeError): ", line)
+
+    workspace.write("top_p", "def top_p_filter(logits, p):\n    return = logits\n")
+    result = workspace.course("generate", PROMPT)
+    assert result.returncode == 1
+    assert one_line(result.stderr) == "course_lib/top_p.py, line 2: SyntaxError: invalid syntax"
+
+    workspace.write("top_p", "def another(): ...\n")
+    assert "cannot import name 'top_p_filter'" in one_line(
+        workspace.course("generate", PROMPT).stderr
+    )
+
+
+def test_a_stream_that_returns_nothing_has_no_numbers(workspace: Workspace) -> None:
+    workspace.write(
+        "generate",
+        "class Generation: ...\n"
+        "def stream(model, tokenizer, prompt, max_new_tokens, **options):\n"
+        "    yield prompt\n",
+    )
+    result = workspace.course("generate", PROMPT, "--stats")
+    assert (result.returncode, result.stdout) == (0, f"{PROMPT}\n")
+    assert "stream returns no Generation" in one_line(result.stderr)
+
+
+# --- ends that are no errors ---
+
+
+def a_long_story(workspace: Workspace) -> subprocess.Popen[str]:
+    """A learner's stream that tells without end."""
+    workspace.write(
+        "generate",
+        "import time\n"
+        "class Generation: ...\n"
+        "def stream(model, tokenizer, prompt, max_new_tokens, **options):\n"
+        "    while True:\n"
+        "        yield prompt\n"
+        "        time.sleep(0.01)\n",
+    )
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "course_lib", "generate", PROMPT],
+        cwd=workspace.folder,
+        env=workspace.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_reader_that_leaves_ends_it_quietly(workspace: Workspace) -> None:
+    story = a_long_story(workspace)
+    assert story.stdout is not None
+    assert story.stderr is not None
+    assert story.stdout.read(len(PROMPT)) == PROMPT
+    story.stdout.close()
+    assert story.wait(60) == 1
+    assert story.stderr.read() == ""
+    story.stderr.close()
+
+
+def test_control_c_ends_it_quietly(workspace: Workspace) -> None:
+    story = a_long_story(workspace)
+    assert story.stdout is not None
+    assert story.stdout.read(len(PROMPT)) == PROMPT
+    story.send_signal(signal.SIGINT)
+    out, err = story.communicate(timeout=60)
+    assert (story.returncode, err) == (130, "")
+    assert out.endswith("\n")
+
+
+# --- course check ---
+
+
+def test_check_of_a_stub_says_once_what_to_open() -> None:
+    code, out, _ = course("check", "top_k")
+    assert code == 1
+    assert out.count("not attempted yet: open course_lib/top_k.py") == 1
+    assert re.search(r"Visible checks: 0 of \d+ passed, 0 of \d+ points\. Hidden", out)
+
+
+def test_check_of_an_unknown_lesson_names_those_there_are() -> None:
+    code, out, err = course("check", "top_x")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"there is no lesson 'top_x': take one of .*top_k.*", one_line(err))
+
+
+@pytest.mark.slow
+def test_check_and_progress_in_a_workspace(workspace: Workspace) -> None:
+    # right, and noisy: what a learner prints spoils no JSON
+    workspace.solve("top_k")
+    workspace.edit("top_k", "    ### BEGIN SOLUTION\n", '    print("here", k)\n')
+    good = workspace.course("check", "3", "top_k", "--json")
+    assert good.returncode == 0
+    data = json.loads(good.stdout)
+    assert data["passed"] is True
+    assert data["points"] == data["possible"] > 0
+    assert all(check["lesson"] == "top_k" and check["passed"] for check in data["checks"])
+    ids = [check["id"] for check in data["checks"]]
+    assert "top_k-keeps_k" in ids
+    assert len(ids) == len(set(ids)), "a lesson asked for twice is checked once"
+    assert "here" in good.stderr
+    assert set(json.loads(workspace.record.read_text())["checks"]) == set(ids)
+    progress = workspace.course("progress")
+    assert progress.returncode == 0
+    assert f"{data['points']:g} of {data['possible']:g}" in progress.stdout
+
+    # wrong: the message stands under the table
+    workspace.write("top_k", "def top_k_filter(logits, k):\n    return logits * [1]\n")
+    bad = workspace.course("check", "top_k")
+    assert bad.returncode == 1
+    assert "failed: top_k-keeps_k" in bad.stdout
+    assert "logits * [1]" in bad.stdout, "brackets are text, no colours"
+    workspace.record.write_text("{")
+    assert workspace.course("check", "top_k").returncode == 1
+    assert "progress.json.damaged" in workspace.course("progress").stdout.replace("\n", "")
+
+
+def test_progress_where_no_record_is_kept_says_where_to_go() -> None:
+    code, out, err = course("progress")
+    assert (code, out) == (1, "")
+    assert "go to your workspace" in one_line(err)

@@ -1,0 +1,224 @@
+"""course_lib/given/plots.py: what a figure says, how it looks, and what it leaves."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import warnings
+from itertools import combinations
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from IPython.core.formatters import DisplayFormatter
+from PIL import Image
+
+from course_lib.given import plots
+from course_lib.given.plots import Figure, bars, distribution, lines
+
+Y = torch.tensor([2.0, 1.0, 0.1, -1.0, -2.0])
+
+
+class Words:
+    """A tokenizer of five words, one of them awkward for HTML, one for mathematics."""
+
+    def piece(self, token_id: int) -> str:
+        return ['·<"a">', "$x$", "⏎", "·dog", r"\xe4"][token_id]
+
+
+def pixels(figure: Figure) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(figure.png)).convert("RGB"))
+
+
+def every_figure() -> list[Figure]:
+    return [
+        bars("abc", {"before": [0.5, 0.3, 0.2], "after": [0.6, 0.4, 0]}, "Bars"),
+        distribution(Y, Words(), kept=Y > 0, title="Distribution"),
+        lines([1, 2, 4], {"with": [1, 2, 3], "without": [1, 4, 16]}, "Lines", "n", "s", log="xy"),
+    ]
+
+
+# --- one output, and a text that says the same ---
+
+
+def test_a_figure_is_one_html_output_with_its_text() -> None:
+    for figure in every_figure():
+        data, _ = DisplayFormatter().format(figure)
+        assert set(data) == {"text/html", "text/plain"}
+        assert data["text/plain"] == figure.alt
+        found = re.fullmatch(
+            r'<img alt="([^"]+)" src="data:image/png;base64,[A-Za-z0-9+/=]+" width="640">',
+            data["text/html"],
+        )
+        assert found
+
+
+def test_the_text_survives_html() -> None:
+    figure = distribution(Y, Words())
+    assert '·<"a"> = 0.631' in figure.alt
+    assert "·&lt;&quot;a&quot;&gt; = 0.631" in figure._repr_html_()
+
+
+def test_bars_tell_title_axes_and_values() -> None:
+    figure = bars(
+        ["·girl", "·boy"],
+        {"before": torch.tensor([2 / 3, 1 / 3]), "after": np.array([1.0, 0.0])},
+        "Top-k with k = 1",
+    )
+    assert figure.alt == (
+        "Top-k with k = 1. Bar chart. Across: token. Up: probability. "
+        "before: ·girl = 0.667, ·boy = 0.333; after: ·girl = 1, ·boy = 0."
+    )
+
+
+def test_a_long_row_is_summed_up() -> None:
+    figure = bars(range(30), {"p": [0.5, *[0.01] * 9, *[0.02] * 20]}, "Many")
+    assert "5 = 0.01, and 24 more, 0.01 to 0.02." in figure.alt
+    assert len(figure.alt) < 200
+
+
+def test_a_distribution_tells_what_is_kept_and_what_is_banned() -> None:
+    figure = distribution(Y, kept=torch.tensor([True, True, False, False, False]), title="k = 2")
+    assert figure.alt == (
+        "k = 2. Bar chart of the 5 most probable of 5 tokens, the most probable first. Along: "
+        "probability. 2 kept, with 0.863 of the probability: 0 = 0.631, 1 = 0.232. 3 banned, with "
+        "0.137 of the probability: 2 = 0.0943, 3 = 0.0314, 4 = 0.0116."
+    )
+
+
+def test_a_distribution_is_sorted_and_cut_at_the_top() -> None:
+    figure = distribution(Y.flip(0), top=2)
+    assert "2 most probable of 5 tokens" in figure.alt
+    assert figure.alt.endswith("4 = 0.631, 3 = 0.232.")
+
+
+def test_a_filtered_row_shows_its_banned_tokens_by_itself() -> None:
+    figure = distribution(Y.masked_fill(Y < 1, -torch.inf))
+    assert "2 kept, with 1 of the probability" in figure.alt
+    assert "3 banned, with 0 of the probability: 2 = 0, 3 = 0, 4 = 0." in figure.alt
+
+
+def test_a_batch_of_one_and_half_precision_are_fine() -> None:
+    assert distribution(Y[None].bfloat16(), kept=(Y > 0)[None]).alt == (
+        distribution(Y.bfloat16().float(), kept=Y > 0).alt
+    )
+
+
+def test_lines_tell_scales_and_some_points() -> None:
+    figure = lines(
+        range(1, 101), {"cost": [n * n for n in range(1, 101)]}, "Cost", "n", "steps", log="y"
+    )
+    assert figure.alt == (
+        "Cost. Line chart. Across: n. Up: steps (log scale). cost: 1 at 1, 441 at 21, 1681 at 41, "
+        "3600 at 60, 6400 at 80, 10000 at 100."
+    )
+
+
+# --- wrong use ---
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda: bars("ab", {"p": [1.0]}, "t"), "series 'p' has 1 values, and there are 2 places"),
+        (lambda: bars("ab", {}, "t"), "0 series"),
+        (lambda: lines([1], {str(n): [1] for n in range(6)}, "t", "x", "y"), "1 to 5 apart"),
+        (lambda: lines([1], {"a": [1]}, "t", "x", "y", log="z"), "log='z' is not allowed"),
+        (lambda: distribution(torch.zeros(2, 5)), r"logits has shape \(2, 5\)"),
+        (lambda: distribution(Y, kept=Y[:3] > 0), "kept has 3 entries and logits 5"),
+        (lambda: distribution(Y, top=0), "top=0 is not allowed"),
+        (lambda: distribution(Y * torch.nan), "hold NaN"),
+        (lambda: distribution(torch.full((5,), -torch.inf)), "nothing but -inf"),
+    ],
+)
+def test_wrong_use_is_told(wrong: object, told: str) -> None:
+    assert callable(wrong)
+    with pytest.raises(ValueError, match=told):
+        wrong()
+
+
+# --- how it looks ---
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, as the accessibility guidelines WCAG 2 define it."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_a_figure_brings_its_own_paper() -> None:
+    """On a dark page a transparent figure would lose its text, or on a light one."""
+    for figure in every_figure():
+        assert Image.open(io.BytesIO(figure.png)).info.get("transparency") is None
+        picture = pixels(figure)
+        border = np.concatenate([picture[0], picture[-1], picture[:, 0], picture[:, -1]])
+        assert (border == 255).all()
+
+
+def test_text_and_lines_have_contrast_on_the_paper() -> None:
+    assert contrast(plots.INK, plots.PAPER) > 12
+    assert contrast(plots.GREY, plots.PAPER) > 4.5
+    assert all(contrast(colour, plots.PAPER) >= 3 for colour in plots.LINE_COLOURS)
+
+
+def test_series_differ_by_more_than_colour() -> None:
+    looks = list(zip(plots.BAR_COLOURS, plots.HATCHES, strict=True))
+    for (colour, hatch), (other_colour, other_hatch) in combinations(looks, 2):
+        assert hatch != other_hatch or contrast(colour, other_colour) > 3
+    assert len(set(plots.MARKERS)) == len(set(plots.DASHES)) == len(plots.LINE_COLOURS)
+
+
+def test_kept_and_banned_differ_in_grey() -> None:
+    def greys(kept: torch.Tensor) -> np.ndarray:
+        return pixels(distribution(Y, kept=kept)).mean(axis=-1)[60:75, 200:700]
+
+    everything, nothing = torch.ones(5, dtype=torch.bool), torch.zeros(5, dtype=torch.bool)
+    assert greys(everything).mean() < 120 < 200 < greys(nothing).mean()
+
+
+def test_a_picture_is_sharp_and_small() -> None:
+    figure = distribution(torch.arange(4096.0) / 500)
+    assert pixels(figure).shape[1] == 2 * plots.WIDTH
+    assert len(figure.png) < 60_000
+
+
+def test_dollar_signs_and_unknown_signs_are_only_text() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bars(["$", "$$", "$\\frac", "你", "_^{}"], {"p": [1, 1, 1, 1, 1]}, "Costs $5 and $6")
+
+
+# --- what it leaves behind ---
+
+
+def test_the_same_data_gives_the_same_bytes() -> None:
+    for first, second in zip(every_figure(), every_figure(), strict=True):
+        assert first.png == second.png
+    assert b"Matplotlib" not in every_figure()[0].png
+
+
+def test_a_persons_own_style_changes_nothing_and_is_kept() -> None:
+    plain = every_figure()[0].png
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "text.usetex": True}):
+        assert every_figure()[0].png == plain
+        assert matplotlib.rcParams["font.size"] == 30
+    assert matplotlib.rcParams["text.parse_math"] is True
+
+
+def test_matplotlib_waits_until_something_is_drawn_and_pyplot_is_never_touched() -> None:
+    source = (
+        "import sys, course_lib.given.plots as plots\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "plots.bars('ab', {'p': [1, 2]}, 'title')\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=120)
