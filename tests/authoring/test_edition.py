@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -215,16 +216,22 @@ def real() -> dict[str, bytes]:
     return edition_files(ROOT)
 
 
-def lines_of(path: str, data: bytes) -> Iterator[str]:
-    """The lines of a file as a reader sees them, without indentation and blank ones."""
+def telling(lines: list[str]) -> list[str]:
+    """`lines` without indentation, blank ones and arguments handed on as they are: `k=k,`."""
+    stripped = (line.strip() for line in lines)
+    return [line for line in stripped if line and not re.fullmatch(r"(\w+)=\1,", line)]
+
+
+def lines_of(path: str, data: bytes) -> list[str]:
+    """The telling lines of a file as a reader sees it."""
     text = data.decode("utf-8", errors="replace")
     if path.endswith(".ipynb"):
         text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
-    return (line.strip() for line in text.splitlines() if line.strip())
+    return telling(text.splitlines())
 
 
 def solution_lines() -> Iterator[list[str]]:
-    """The lines of every region of every solution, but for the signatures of its helpers."""
+    """The telling lines of every region of every solution, but for its helpers' signatures."""
     for name in modules():
         source = solution_path(ROOT, name).read_text(encoding="utf-8")
         signatures = {
@@ -233,10 +240,10 @@ def solution_lines() -> Iterator[list[str]]:
             if isinstance(node, ast.FunctionDef)
             for line in range(node.lineno, node.body[0].lineno)
         }
-        lines = dict(enumerate((line.strip() for line in source.splitlines()), start=1))
+        lines = dict(enumerate(source.splitlines(), start=1))
         for region in find_regions(source):
             inside = set(range(region.begin + 1, region.end)) - signatures
-            yield [lines[number] for number in sorted(inside) if lines[number]]
+            yield telling([lines[number] for number in sorted(inside)])
 
 
 def windows(lines: list[str], size: int) -> set[tuple[str, ...]]:
@@ -270,7 +277,7 @@ def test_no_three_lines_of_a_solution_are_in_an_edition(real: dict[str, bytes]) 
         (path, *window)
         for path, data in real.items()
         for size in (1, 2, 3)
-        for window in windows(list(lines_of(path, data)), size)
+        for window in windows(lines_of(path, data), size)
         if any(window in windows_of_region for windows_of_region in secret)
     }
     assert leaks == set()
