@@ -169,6 +169,24 @@ class ByteTokenizer:
         return bytes(ids).decode(errors="replace")
 
 
+class Listener:
+    """A streamer: keeps what it is handed, and how often the model had been called by then."""
+
+    def __init__(self, model: ToyModel) -> None:
+        self.model = model
+        self.heard: list[Tensor] = []
+        self.calls: list[int] = []
+
+    def __call__(self, ids: Tensor) -> None:
+        self.heard.append(ids)
+        self.calls.append(len(self.model.forwarded))
+
+    def footprint(self) -> dict[str, Any]:
+        shapes = [list(ids.shape) if isinstance(ids, Tensor) else None for ids in self.heard]
+        values = [ids.tolist() if isinstance(ids, Tensor) else None for ids in self.heard]
+        return {"shapes": shapes, "values": values, "calls": list(self.calls)}
+
+
 def tiny_gpt(
     seed: int = 0, *, vocab_size: int = 11, block_size: int = 8, n_layers: int = 2
 ) -> MiniGPT:

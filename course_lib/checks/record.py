@@ -107,31 +107,43 @@ def recorded_call(
     call.returned = snapshot(returned)
     call.outcome = {"returned": encode(returned)} | effects(named, before)
     if isinstance(returned, Iterator):
-        return recorded_pieces(call, returned)
+        return recorded_pieces(call, returned, lambda: effects(named, before))
     if inspect.isclass(target):
         return RecordedObject(calls, name, returned)
     return returned
 
 
-def recorded_pieces(call: Call, pieces: Iterator[Any]) -> Iterator[Any]:
-    """The pieces of a stream as they are taken; what was taken is the outcome of the call."""
+def recorded_pieces(
+    call: Call, pieces: Iterator[Any], effects_now: Callable[[], dict[str, Any]]
+) -> Iterator[Any]:
+    """The pieces of a stream as they are taken; the outcome of the call grows with them.
+
+    It holds each piece, the effects that the call had when the piece came, and those at the end.
+    """
     taken: list[Any] = []
-    call.returned, call.outcome = taken, {"returned": taken}
+    encoded: list[Any] = []
+    along: list[Any] = []
+    call.returned, call.outcome = taken, {"returned": encoded, "along": along}
     try:
         while True:
             try:
                 piece = next(pieces)
             except StopIteration as end:
+                call.outcome["result"] = encode(end.value)
                 return end.value
-            except Exception as error:
-                call.raised, call.outcome = error, {"raised": type(error).__name__}
+            except (Exception, SystemExit) as error:
+                call.raised = error
+                call.outcome["raised"] = type(error).__name__
                 raise StudentRaised(call, error) from error
-            taken.append(piece)
+            taken.append(snapshot(piece))
+            encoded.append(encode(piece))
+            along.append(effects_now())
             yield piece
     finally:
         close = getattr(pieces, "close", None)
         if close is not None:
             close()
+        call.outcome |= effects_now()
 
 
 def name_arguments(
@@ -298,7 +310,9 @@ def describe(value: Any) -> str:
         return f"{type(value).__name__}({inside})"
     if isinstance(value, str | int | None):
         return repr(value)
-    return type(bare(value)).__name__
+    value = bare(value)
+    title = getattr(value, "title", None)  # a toy model says how it is to be called
+    return title if isinstance(title, str) else type(value).__name__
 
 
 def describe_numbers(value: Any) -> str:
