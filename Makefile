@@ -12,7 +12,7 @@ ROOT := $(shell id -u | grep -qx 0 && echo --allow-root)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install study test format stubs lessons train clean
+.PHONY: help install study test proof format stubs known lessons train clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -35,12 +35,18 @@ test: install ## everything: ruff, mypy, all tests with the doctests of the solu
 	$(BIN)/mypy
 	$(BIN)/pytest -n $(WORKERS)
 
+proof: install ## prove the checks on right and wrong answers; the table goes into CONTRIBUTING.md
+	@$(BIN)/python -m autograder proof --write
+
 format: install ## let ruff format the code and mend what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 stubs: install ## cut course_lib's stubs from solutions/
 	@$(BIN)/python -m autograder stubs
+
+known: install ## cut what each known mistake answers into course_lib/checks/known/
+	@$(BIN)/python -m autograder known
 
 lessons: install ## build the notebooks from lessons/*.py and run them with the solutions
 	@$(BIN)/python -m autograder lessons

@@ -1,4 +1,4 @@
-"""The instructor's command line: `autograder stubs`, `lessons`, `study`."""
+"""The instructor's command line: `autograder stubs`, `lessons`, `known`, `proof`, `study`."""
 
 from __future__ import annotations
 
@@ -69,6 +69,51 @@ def lessons(
         write_lesson(lesson)
         seconds = time.perf_counter() - began
         console.print(f"{escape(lesson.slug)}: built and run in {seconds:.0f} s")
+
+
+@app.command()
+def known(check: Check = False) -> None:
+    """Cut what each known mistake answers in the visible checks into course_lib/checks/known/."""
+    from course_lib.checks.kit import lessons as lessons_with_checks
+
+    from .authoring.known import known_path, stale, write_known
+
+    if check:
+        names = [known_path(lesson).name for lesson in lessons_with_checks() if stale(lesson)]
+        _refuse_stale([f"course_lib/checks/known/{name}" for name in names], "make known")
+        return
+    _say("cut anew", [f"course_lib/checks/known/{name}.json" for name in write_known()])
+
+
+@app.command()
+def proof(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Lessons; all if none is named.")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Put the table into CONTRIBUTING.md.")
+    ] = False,
+) -> None:
+    """Prove the checks: right answers earn all, wrong ones are refused and named."""
+    from course_lib.checks.kit import lessons as lessons_with_checks
+
+    from .authoring.layout import ROOT, find_lesson
+    from .authoring.proof import prove
+    from .authoring.proof_table import as_table, with_table
+
+    chosen = [find_lesson(name).name for name in names or []] or lessons_with_checks()
+    proofs = [prove(lesson) for lesson in chosen]
+    Console(width=140).print(as_table(proofs))
+    if write:
+        if names:
+            raise CourseError("the table is about all lessons: leave the names out with --write")
+        page = ROOT / "CONTRIBUTING.md"
+        page.write_text(with_table(page.read_text(encoding="utf-8"), proofs), encoding="utf-8")
+    faults = [fault for proof in proofs for fault in proof.faults]
+    for fault in faults:
+        errors.print(escape(fault))
+    if faults:
+        raise CourseError(f"the proof does not hold: {len(faults)} faults")
 
 
 @app.command()
