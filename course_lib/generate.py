@@ -4,8 +4,8 @@ A step: forward, last logits, repetition penalty, temperature, top-k, top-p, dra
 """
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 

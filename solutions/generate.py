@@ -4,8 +4,8 @@ A step: forward, last logits, repetition penalty, temperature, top-k, top-p, dra
 """
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -124,16 +124,14 @@ def generate(
         generator=generator,
         on_overflow=on_overflow,
     )
-    # closing: if the streamer raises, the loop gets to restore the model
-    with closing(steps):
-        while True:
-            try:
-                token = next(steps)
-            except StopIteration as end:
-                result: Generation = end.value
-                return result
-            if streamer is not None:
-                streamer(token)
+    while True:
+        try:
+            token = next(steps)
+        except StopIteration as end:
+            result: Generation = end.value
+            return result
+        if streamer is not None:
+            streamer(token)
     ### END SOLUTION
 
 
@@ -154,23 +152,22 @@ def stream(
     waiting = list(getattr(encoded, "ids", encoded))  # ids whose text is not told yet
     streamer = options.pop("streamer", None)
     steps = _steps(model, torch.tensor([waiting], dtype=torch.long), max_new_tokens, **options)
-    with closing(steps):
-        while True:
-            text = tokenizer.decode(waiting)
-            # a cut character decodes to U+FFFD at the end: wait for the rest of its bytes
-            if text and not text.endswith("\N{REPLACEMENT CHARACTER}"):
+    while True:
+        text = tokenizer.decode(waiting)
+        # a cut character decodes to U+FFFD at the end: wait for the rest of its bytes
+        if text and not text.endswith("\N{REPLACEMENT CHARACTER}"):
+            yield text
+            waiting = []
+        try:
+            token = next(steps)
+        except StopIteration as end:
+            if text := tokenizer.decode(waiting):
                 yield text
-                waiting = []
-            try:
-                token = next(steps)
-            except StopIteration as end:
-                if text := tokenizer.decode(waiting):
-                    yield text
-                result: Generation = end.value
-                return result
-            if streamer is not None:
-                streamer(token)
-            waiting.append(int(token))
+            result: Generation = end.value
+            return result
+        if streamer is not None:
+            streamer(token)
+        waiting.append(int(token))
     ### END SOLUTION
 
 
@@ -194,8 +191,8 @@ def _steps(
 ) -> Generator[Tensor, None, Generation]:
     """The loop: yields the new ids (batch, 1) of each step, returns the Generation.
 
-    Gradients are switched off around each step, never around a yield: between two steps the
-    caller's code runs.
+    Gradients and dropout are switched off around each step, never around a yield: between two steps
+    the caller's code runs, and may train the model or tell a second story with it.
     """
     _check_arguments(model, ids, max_new_tokens, pad_id, attention_mask, on_overflow)
     ends = [] if eos_id is None else [eos_id] if isinstance(eos_id, int) else list(eos_id)
@@ -209,40 +206,35 @@ def _steps(
     new_tokens = torch.zeros(batch, 1, dtype=torch.long, device=ids.device)
     unfinished_reason = "length"
     seconds = 0.0
-    was_training = model.training
-    model.eval()
-    try:
-        for _ in range(max_new_tokens):
-            began = time.perf_counter()
-            if on_overflow == "stop" and reader.is_full:
-                unfinished_reason = "overflow"
-                break
-            with torch.inference_mode():
-                logits = reader.read(ids, mask)
-                if repetition_penalty != 1.0:
-                    logits = apply_repetition_penalty(logits, ids, repetition_penalty, mask)
-                token = next_token(
-                    logits,
-                    temperature=temperature,
-                    top_k=top_k,
-                    top_p=top_p,
-                    do_sample=do_sample,
-                    generator=generator,
-                )
-                token = token.masked_fill(finished, filling)
-            # a copy made out here is an ordinary tensor, free of inference mode
-            token = token.clone()
-            ids = torch.cat([ids, token], dim=1)
-            if mask is not None:
-                mask = torch.cat([mask, torch.ones_like(token, dtype=mask.dtype)], dim=1)
-            new_tokens = new_tokens + ~finished
-            finished = finished | torch.isin(token, end_ids)
-            seconds += time.perf_counter() - began
-            yield token
-            if finished.all():
-                break
-    finally:
-        model.train(was_training)
+    for _ in range(max_new_tokens):
+        began = time.perf_counter()
+        if on_overflow == "stop" and reader.is_full:
+            unfinished_reason = "overflow"
+            break
+        with _reading(model):
+            logits = reader.read(ids, mask)
+            if repetition_penalty != 1.0:
+                logits = apply_repetition_penalty(logits, ids, repetition_penalty, mask)
+            token = next_token(
+                logits,
+                temperature=temperature,
+                top_k=top_k,
+                top_p=top_p,
+                do_sample=do_sample,
+                generator=generator,
+            )
+            token = token.masked_fill(finished, filling)
+        # a copy made out here is an ordinary tensor, free of inference mode
+        token = token.clone()
+        ids = torch.cat([ids, token], dim=1)
+        if mask is not None:
+            mask = torch.cat([mask, torch.ones_like(token, dtype=mask.dtype)], dim=1)
+        new_tokens = new_tokens + ~finished
+        finished = finished | torch.isin(token, end_ids)
+        seconds += time.perf_counter() - began
+        yield token
+        if finished.all():
+            break
     return Generation(
         ids=ids,
         finish_reason=["eos" if row else unfinished_reason for row in finished[:, 0].tolist()],
@@ -250,6 +242,18 @@ def _steps(
         tokens_per_second=int(new_tokens.sum()) / seconds if seconds else 0.0,
         positions_forwarded=reader.positions_forwarded,
     )
+
+
+@contextmanager
+def _reading(model: Model) -> Iterator[None]:
+    """Eval mode and no gradients; whatever happens, the model gets its `training` flag back."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(was_training)
 
 
 class _Reader:
