@@ -140,6 +140,47 @@ class Table(ToyModel):
         return self.rows[ids]
 
 
+class Witness(ToyModel):
+    """Tells what it saw: its two logits are the token, and the sum of all real tokens up to it."""
+
+    def __init__(self, block_size: int = 64) -> None:
+        super().__init__(2, block_size)
+
+    def logits(self, ids: Tensor, sums: Tensor) -> Tensor:
+        return torch.stack([ids, sums], dim=-1).float()
+
+
+class StandInCache:
+    """What a toy model needs of a cache, and no more: it keeps a sum, not the tokens.
+
+    With it a check of `prefill` asks nothing of the learner's own cache.
+    """
+
+    def __init__(self) -> None:
+        self.title = "cache"
+        self.reset()
+
+    def reset(self) -> None:
+        self.length = 0
+        # of the values so far: their sum, and how many of them are real, (B, 1)
+        self.sums, self.counts = torch.zeros(1, 1), torch.zeros(1, 1)
+
+    def attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None = None
+    ) -> Tensor:
+        """The mean of the real values up to each position, (B, 1, T, 1)."""
+        new = v[:, 0, :, 0]
+        real = torch.ones_like(new) if key_mask is None else key_mask[:, self.length :].float()
+        sums = self.sums + (new * real).cumsum(dim=1)
+        counts = self.counts + real.cumsum(dim=1)
+        self.sums, self.counts = sums[:, -1:], counts[:, -1:]
+        self.length += new.shape[1]
+        return (sums / counts.clamp(min=1))[:, None, :, None]
+
+    def footprint(self) -> dict[str, Any]:
+        return {"length": self.length}
+
+
 class NoisyModel(Bigram):
     """A Bigram with dropout: in training mode it answers at random. Its footprint tells modes."""
 

@@ -180,7 +180,9 @@ def effects(
         for (name, new), (_, old) in zip(after, before, strict=True)
         if isinstance(new, Tensor) and not identical(new, old)
     ]
-    prints = [value.footprint() for _, value in after if hasattr(value, "footprint")]
+    # a learner's own object has none, and asking its recorder would be a call
+    used = [bare(value) for _, value in after]
+    prints = [value.footprint() for value in used if hasattr(value, "footprint")]
     return ({"changed": changed} if changed else {}) | ({"footprints": prints} if prints else {})
 
 
@@ -248,6 +250,8 @@ def encode(value: Any) -> Any:
 def encode_tensor(tensor: Tensor) -> dict[str, Any]:
     flat = tensor.detach().flatten()
     kind = "float" if flat.is_floating_point() else "bool" if flat.dtype == torch.bool else "int"
+    if flat.dtype in (torch.float16, torch.bfloat16):
+        kind = "half"  # what should have been float32; float64 is as good as that
     data: dict[str, Any] = {"tensor": kind, "shape": list(tensor.shape)}
     if flat.numel() <= LARGEST_LISTED:
         return data | {"values": [number(x) for x in flat.double().tolist()]}
