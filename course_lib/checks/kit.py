@@ -158,8 +158,11 @@ def run_check(check: Check, student: Any, seed: int = VISIBLE_SEED) -> Result:
     recorder = Recorder(student)
     result = Result(check.id, check.lesson, check.of, check.claim, check.points, passed=False)
     # functions that use the global generator answer the same each time
-    random_state = torch.get_rng_state()
+    random_state, gradients = torch.get_rng_state(), torch.is_grad_enabled()
     torch.manual_seed(seed)
+    # the tensors of checks are small: threads would only wait for each other
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     began = time.perf_counter()
     try:
         check.run(recorder, Draw(seed)) if check.draws else check.run(recorder)
@@ -174,6 +177,8 @@ def run_check(check: Check, student: Any, seed: int = VISIBLE_SEED) -> Result:
         result.cause, result.message = explain_confusion(error, check, student, recorder._calls)
     finally:
         torch.set_rng_state(random_state)
+        torch.set_grad_enabled(gradients)  # a function may have left them off
+        torch.set_num_threads(threads)
     result.seconds = time.perf_counter() - began
     if check.remember is not None:
         summarise(recorder._calls, check.remember)
