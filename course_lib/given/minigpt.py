@@ -1,11 +1,8 @@
 """MiniGPT: a small decoder-only transformer, in the shape of GPT-2.
 
 Read it from the bottom up: `MiniGPT.forward` turns ids into logits, a `Block` is one layer, and
-`Attention` is the only place where positions look at each other, so it is the only place that
-knows of a cache.
+`Attention`, where positions look at each other, is the only place that knows of a cache.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +38,7 @@ class MiniGPTConfig:
 
     def __post_init__(self) -> None:
         if self.width % self.n_heads:
-            raise ValueError(
-                f"width={self.width} must be a multiple of n_heads={self.n_heads}: "
-                "each head gets an equal share"
-            )
+            raise ValueError(f"width={self.width} must be a multiple of n_heads={self.n_heads}")
 
 
 class Attention(nn.Module):
@@ -111,7 +105,7 @@ class MiniGPT(nn.Module):
         self.apply(initialise)
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path | None = None) -> MiniGPT:
+    def from_pretrained(cls, folder: str | Path | None = None) -> "MiniGPT":
         """The trained model of `folder` (the course's own by default), in float32 and eval mode.
 
         Raises ModelFileError, which says what to do, if a file is missing or damaged.
@@ -141,8 +135,7 @@ class MiniGPT(nn.Module):
                 f"limit: pass the last {self.block_size} tokens at most"
             )
         if attention_mask is None:
-            positions = torch.arange(past, total, device=ids.device)
-            real = None
+            positions, real = torch.arange(past, total, device=ids.device), None
         else:
             if attention_mask.shape != (ids.shape[0], total):
                 raise ValueError(
