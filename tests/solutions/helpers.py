@@ -141,14 +141,14 @@ def tiny(
     dropout: float = 0.1,
 ) -> MiniGPT:
     """A MiniGPT of a few thousand weights, in eval mode, large enough for its context to matter."""
-    model = MiniGPT(MiniGPTConfig(vocab_size, block_size, n_layers, n_heads, width, dropout)).eval()
-    chance = seeded(seed)
-    with torch.no_grad():
+    config = MiniGPTConfig(vocab_size, block_size, n_layers, n_heads, width, dropout)
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(seed)
+        model = MiniGPT(config)
         for weights in model.parameters():
             # a fresh MiniGPT starts blind to its context (its blocks add nothing yet)
-            spread = 0.4 if weights.ndim == 2 else 0.2
-            weights.add_(torch.randn(weights.shape, generator=chance) * spread)
-    return model
+            weights.add_(torch.randn(weights.shape) * (0.4 if weights.ndim == 2 else 0.2))
+    return model.eval()
 
 
 def new_cache(model: MiniGPT, batch: int = 1, capacity: int | None = None) -> KVCache:
