@@ -210,7 +210,8 @@ def _show_checks(results: list[Result]) -> None:
     console.print(table)
     for result in results:
         if result.attempted and not result.passed:
-            console.print(Text(as_text(result)), "")
+            console.print(Text(as_text(result)), soft_wrap=True)
+            console.print()
     # a stub has one thing to say, however many checks wait for it
     for line in dict.fromkeys(result.message for result in results if not result.attempted):
         console.print(Text(line))
@@ -249,9 +250,10 @@ def _as_data(results: list[Result]) -> dict[str, Any]:
 
 
 def _write(piece: str, told: list[str]) -> None:
+    # noted first: Ctrl-C may come as soon as the piece is out
+    told.append(piece)
     sys.stdout.write(piece)
     sys.stdout.flush()
-    told.append(piece)
 
 
 def _end_line(told: list[str]) -> None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import base64
 import html
 import io
+import logging
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -103,8 +105,8 @@ def bars(
     told = "; ".join(f"{name}: {_told_values(names, row)}" for name, row in rows.items())
     alt = f"{title}. Bar chart. Across: {xlabel}. Up: {ylabel}. {told}."
     width = 0.8 / len(rows)
-    # above some twenty bars a number over each would run into the next
-    numbered = len(names) * len(rows) <= 20
+    # over more bars than that a number would run into the next
+    numbered = len(names) * len(rows) <= 12
 
     def draw(axes: Axes) -> None:
         for place, (name, row) in enumerate(rows.items()):
@@ -122,6 +124,10 @@ def bars(
             if numbered:
                 axes.bar_label(drawn, [_short(value) for value in row], padding=2, fontsize=8)
         axes.set_xticks(range(len(names)), names)
+        if sum(len(name) + 2 for name in names) > 70:
+            # side by side they would run into each other
+            for label in axes.get_xticklabels():
+                label.set(rotation=40, ha="right", rotation_mode="anchor")
         axes.set_xlabel(xlabel)
         axes.set_ylabel(ylabel)
         axes.set_title(title)
@@ -251,10 +257,11 @@ def lines(
 def _figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:
     """Draw on fresh paper of `height` inches; nothing of matplotlib's own state is touched."""
     # matplotlib takes half a second to import: only who draws shall wait for it
-    from matplotlib import style
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Paper
-    from PIL import Image
+    with _quiet("matplotlib"):
+        from matplotlib import style
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Paper
+        from PIL import Image
 
     with style.context(["default", STYLE]), warnings.catch_warnings():
         # a sign that the font lacks is drawn as a box; the text has it
@@ -273,6 +280,18 @@ def _figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:
     # few colours make a small file, and nothing but the data goes into it: no date, no version
     picture.quantize(64).save(png, format="png", optimize=True)
     return Figure(alt, png.getvalue())
+
+
+@contextmanager
+def _quiet(logger: str) -> Iterator[None]:
+    """On its first import matplotlib talks of its cache of fonts, which is no part of a lesson."""
+    log = logging.getLogger(logger)
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _rows(

@@ -48,7 +48,7 @@ class Workspace:
             env=self.environment,
             capture_output=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=600,
         )
 
     @property

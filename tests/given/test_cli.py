@@ -63,7 +63,7 @@ def test_wrong_use_is_one_line_and_code_2(arguments: list[str], told: str) -> No
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert result.returncode == 2
     assert result.stdout == ""
@@ -83,7 +83,7 @@ def test_help_is_answered_without_torch() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
+            timeout=600,
         )
         assert "Usage: course" in result.stdout
 
@@ -270,7 +270,7 @@ def test_a_reader_that_leaves_ends_it_quietly(workspace: Workspace) -> None:
     assert story.stderr is not None
     assert story.stdout.read(len(PROMPT)) == PROMPT
     story.stdout.close()
-    assert story.wait(60) == 1
+    assert story.wait(600) == 1
     assert story.stderr.read() == ""
     story.stderr.close()
 
@@ -280,7 +280,7 @@ def test_control_c_ends_it_quietly(workspace: Workspace) -> None:
     assert story.stdout is not None
     assert story.stdout.read(len(PROMPT)) == PROMPT
     story.send_signal(signal.SIGINT)
-    out, err = story.communicate(timeout=60)
+    out, err = story.communicate(timeout=600)
     assert (story.returncode, err) == (130, "")
     assert out.endswith("\n")
 

@@ -203,7 +203,7 @@ def run_in_kernel(workspace: Workspace, *sources: str) -> NotebookNode:
     """The notebook of some cells after Run All in a kernel beside `course_lib`."""
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
     client = NotebookClient(
-        book, timeout=120, resources={"metadata": {"path": str(workspace.folder)}}
+        book, timeout=600, resources={"metadata": {"path": str(workspace.folder)}}
     )
     client.execute(env=workspace.environment)
     return book
@@ -212,6 +212,7 @@ def run_in_kernel(workspace: Workspace, *sources: str) -> NotebookNode:
 START = 'from course_lib.given.notebook import start\nstart("top_k")'
 
 
+@pytest.mark.slow
 def test_run_all_goes_on_past_a_stub(workspace: Workspace) -> None:
     book = run_in_kernel(
         workspace,
@@ -241,6 +242,7 @@ def test_run_all_goes_on_past_a_stub(workspace: Workspace) -> None:
     assert value.data["text/plain"] == "tensor([[0., 0., 0.]])"
 
 
+@pytest.mark.slow
 def test_run_all_stops_at_any_other_error(workspace: Workspace) -> None:
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
         run_in_kernel(workspace, START, "1 / 0")

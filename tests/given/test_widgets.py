@@ -110,6 +110,7 @@ def test_a_slider_must_start_in_its_range() -> None:
         explore(draw, k=(0, 50, 60))
 
 
+@pytest.mark.slow
 def test_a_kernel_shows_sliders_and_keeps_the_picture(workspace: Workspace) -> None:
     workspace.solve("top_k")
     book = run_in_kernel(
