@@ -90,9 +90,7 @@ def _stripped(lesson: Lesson, root: Path) -> bytes:
 
 
 def _readme(numbered: list[Lesson]) -> str:
-    rows = [
-        f"| {lesson.number} | {_title(lesson)} | `{lesson.notebook.name}` |" for lesson in numbered
-    ]
+    rows = [f"| {_title(lesson)} | `{lesson.notebook.name}` |" for lesson in numbered]
     first = numbered[0].notebook.name if numbered else ""
     return _fill("README.md", {"lessons": "\n".join(rows), "first": first})
 
