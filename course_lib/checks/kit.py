@@ -22,6 +22,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,8 @@ class Suite:
 
 def lessons() -> list[str]:
     """The lessons that have checks, in the order of the course."""
-    names = (path.stem for path in COURSE_LIB.glob("[a-z]*.py"))
+    # a new version that arrived beside the learner's file (top_k.new.py) is no lesson
+    names = (path.stem for path in COURSE_LIB.glob("[a-z]*.py") if path.stem.isidentifier())
     return sorted((name for name in names if find_suite(name) is not None), key=number)
 
 
@@ -275,21 +277,24 @@ def not_loaded(check: Check, error: BaseException) -> Result:
 
 
 def explain(suite: Suite, student: Any, results: list[Result], folder: Path) -> None:
-    """Find out why checks failed: an earlier lesson's function, or a mistake that is known."""
-    from .diagnose import earlier_fault, known_mistake
+    """Find out why checks failed: another function that this one uses, or a known mistake."""
+    from .diagnose import earlier_fault, helper_fault, known_mistake
 
     done = {result.id: result for result in results}
     # the diagnosis wants every call of the lesson, not only those of the check that was asked for
     everything = [
         done.get(name) or run_check(check, student) for name, check in suite.checks.items()
     ]
+    # several checks of one function have one reason, which is looked for once
+    earlier = cache(lambda function: earlier_fault(suite.lesson, function, folder))
+    helper = cache(lambda function: helper_fault(suite.lesson, function, everything, folder))
+    known = cache(lambda function: known_mistake(suite.lesson, function, everything))
     for result in results:
         if result.passed or result.cause in (NOT_ATTEMPTED, EARLIER_LESSON):
             continue
-        fault = earlier_fault(suite.lesson, result.of, folder)
-        if fault is not None:
-            result.cause, result.hint = EARLIER_LESSON, fault
-            continue
-        mistake = known_mistake(suite.lesson, result.of, everything)
-        if mistake is not None:
+        if earlier(result.of) is not None:
+            result.cause, result.hint = EARLIER_LESSON, earlier(result.of)
+        elif helper(result.of) is not None:
+            result.hint = helper(result.of)
+        elif (mistake := known(result.of)) is not None:
             result.mistake, result.hint = mistake.name, mistake.hint
