@@ -140,8 +140,10 @@ class Table(ToyModel):
         return self.rows[ids]
 
 
-class Witness(ToyModel):
-    """Tells what it saw: its two logits are the token, and the sum of all real tokens up to it."""
+class Witness(PlacedSum):
+    """Tells what it saw: its two logits are the token, and the sum of the real tokens up to it,
+    the first counted once, the second twice, ...
+    """
 
     def __init__(self, block_size: int = 64) -> None:
         super().__init__(2, block_size)
