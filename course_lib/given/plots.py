@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -65,6 +66,7 @@ STYLE: dict[str, Any] = {
 }
 
 TOLD = 6  # values of a row that the text names before it sums up
+WHEEL = 5  # looks of a wheel's stretches, used again and again: neighbours always differ
 
 
 class Pieces(Protocol):
@@ -252,6 +254,87 @@ def lines(
         axes.grid()
 
     return _figure(draw, 3.6, alt)
+
+
+def roulette(
+    labels: Sequence[object],
+    probs: Iterable[float],
+    u: float | None = None,
+    title: str = "The wheel, cut open",
+) -> Figure:
+    """The line from 0 to 1, cut into a stretch for each token; `u`, if given, is where a ball lies.
+
+    A stretch is as long as the token's share of the whole. Tokens stand in the order in which they
+    come. Raises ValueError for probs that are no distribution, and for a u that is not in [0, 1).
+    """
+    names = [str(label) for label in labels]
+    weights = _rows({"probs": probs}, len(names), at_most=1)["probs"]
+    total = math.fsum(weights)
+    if not (math.isfinite(total) and total > 0 and min(weights) >= 0):
+        raise ValueError(f"probs are no distribution: {[_short(weight) for weight in weights]}")
+    if u is not None and not 0 <= u < 1:
+        raise ValueError(f"u={u} is not allowed: it must lie in [0, 1)")
+    ends = [math.fsum(weights[: place + 1]) / total for place in range(len(weights))]
+    starts = [0.0, *ends[:-1]]
+    stretches = [
+        f"{name} from {_short(start)} to {_short(end)}"
+        for name, start, end in zip(names, starts, ends, strict=True)
+    ]
+    if len(stretches) > 2 * TOLD:
+        stretches[2 * TOLD :] = [f"and {len(stretches) - 2 * TOLD} more"]
+    alt = f"{title}. The line from 0 to 1, cut into stretches: {', '.join(stretches)}."
+    if u is not None:
+        alt += f" The ball lies at u = {_short(u)}."
+
+    def draw(axes: Axes) -> None:
+        # names that are wider than their stretches would run into each other; some find no room
+        wide = (len(name) * 0.013 < end - start or end - start < 0.03
+                for name, start, end in zip(names, starts, ends, strict=True))  # fmt: skip
+        slant = 0 if all(wide) else 40
+        for place, (name, start, end) in enumerate(zip(names, starts, ends, strict=True)):
+            axes.barh(
+                0,
+                end - start,
+                left=start,
+                height=1,
+                color=BAR_COLOURS[place % WHEEL],
+                edgecolor=INK,
+                linewidth=0.8,
+                hatch=HATCHES[place % WHEEL],
+            )
+            if end - start >= 0.03:
+                axes.annotate(
+                    name,
+                    ((start + end) / 2, 0.5),
+                    xytext=(0, 4),
+                    textcoords="offset points",
+                    rotation=slant,
+                    rotation_mode="anchor",
+                    ha="left" if slant else "center",
+                )
+        if u is not None:
+            axes.plot([u, u], [-0.75, 0.5], color=INK, linewidth=1.2)
+            axes.plot([u], [-0.75], marker="o", color=INK, markersize=8)
+            axes.annotate(
+                f"u = {_short(u)}",
+                (u, -0.75),
+                xytext=(8 if u < 0.8 else -8, 0),
+                textcoords="offset points",
+                ha="left" if u < 0.8 else "right",
+                va="center",
+            )
+        # the ends of the stretches, where there is room for their numbers
+        shown = [0.0]
+        shown += [end for start, end in pairwise(starts) if end - start >= 0.07 and end <= 0.93]
+        shown += [1.0]
+        axes.set_xticks(shown, [f"{end:.2f}" for end in shown])
+        axes.set_xlim(-0.01, 1.01)
+        axes.set_ylim(-1.1, 1.2)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_title(title)
+
+    return _figure(draw, 2.0, alt)
 
 
 def _figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:

@@ -18,7 +18,7 @@ from IPython.core.formatters import DisplayFormatter
 from PIL import Image
 
 from course_lib.given import plots
-from course_lib.given.plots import Figure, bars, distribution, lines
+from course_lib.given.plots import Figure, bars, distribution, lines, roulette
 
 Y = torch.tensor([2.0, 1.0, 0.1, -1.0, -2.0])
 
@@ -39,6 +39,7 @@ def every_figure() -> list[Figure]:
         bars("abc", {"before": [0.5, 0.3, 0.2], "after": [0.6, 0.4, 0]}, "Bars"),
         distribution(Y, Words(), kept=Y > 0, title="Distribution"),
         lines([1, 2, 4], {"with": [1, 2, 3], "without": [1, 4, 16]}, "Lines", "n", "s", log="xy"),
+        roulette("abc", [0.2, 0.7, 0.1], 0.5, "Roulette"),
     ]
 
 
@@ -118,6 +119,31 @@ def test_lines_tell_scales_and_some_points() -> None:
     )
 
 
+def test_a_roulette_tells_where_each_stretch_ends_and_where_the_ball_lies() -> None:
+    # shares of the whole: the numbers need not add up to 1
+    figure = roulette(["·girl", "·boy", "·dog"], torch.tensor([2.0, 1.0, 1.0]), 0.5, "The wheel")
+    assert figure.alt == (
+        "The wheel. The line from 0 to 1, cut into stretches: ·girl from 0 to 0.5, ·boy from 0.5 "
+        "to 0.75, ·dog from 0.75 to 1. The ball lies at u = 0.5."
+    )
+
+
+def test_a_roulette_without_a_ball_and_with_many_stretches_is_summed_up() -> None:
+    figure = roulette(range(40), [1] * 40)
+    assert figure.alt.endswith("11 from 0.275 to 0.3, and 28 more.")
+
+
+def test_the_ball_of_a_roulette_is_drawn_where_u_is() -> None:
+    def ink(u: float, side: slice) -> int:
+        """Dark pixels under the line, on one side of it."""
+        dark = pixels(roulette("ab", [0.5, 0.5], u)).max(axis=-1) < 60
+        return int(dark[280:330, side].sum())
+
+    left, right = slice(0, 640), slice(640, None)
+    assert ink(0.25, left) > 200 > ink(0.25, right)
+    assert ink(0.75, right) > 200 > ink(0.75, left)
+
+
 # --- wrong use ---
 
 
@@ -133,6 +159,11 @@ def test_lines_tell_scales_and_some_points() -> None:
         (lambda: distribution(Y, top=0), "top=0 is not allowed"),
         (lambda: distribution(Y * torch.nan), "hold NaN"),
         (lambda: distribution(torch.full((5,), -torch.inf)), "nothing but -inf"),
+        (lambda: roulette("ab", [0.5]), "series 'probs' has 1 values, and there are 2 places"),
+        (lambda: roulette("ab", [0.0, 0.0]), "no distribution"),
+        (lambda: roulette("ab", [1.5, -0.5]), "no distribution"),
+        (lambda: roulette("ab", [1.0, float("nan")]), "no distribution"),
+        (lambda: roulette("ab", [0.5, 0.5], 1.0), r"u=1.0 is not allowed: it must lie in \[0, 1\)"),
     ],
 )
 def test_wrong_use_is_told(wrong: object, told: str) -> None:
