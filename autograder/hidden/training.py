@@ -91,6 +91,9 @@ def loss_arguments(student: Any, draw: Draw) -> None:
         tokens[draw.integer(0, batch - 1), draw.integer(1, pos - 1)] = target
         with expect.raises(ValueError, "a target that is no id"):
             student.next_token_loss(logits, tokens)
+    # -100 means nothing where another value is the one to ignore
+    with expect.raises(ValueError, "a target that is no id"):
+        student.next_token_loss(logits, torch.full((batch, pos), -100), 0)
     # views of other memory: every second position, and axes turned
     wide, ids = draw.normal(vocab, 2 * pos, batch), draw.ids(2 * pos, batch, vocab)
     for strided, tokens in [
@@ -115,9 +118,20 @@ def perplexity(student: Any, draw: Draw) -> None:
         expected = reference.perplexity(pairs)
         expect.close(student.perplexity(pairs), expected)
         expect.close(student.perplexity([(0.0, 0), *pairs, (0.0, 0)]), expected)
+        # a batch in which the model is certain counts as any other
+        certain = [*pairs, (0.0, draw.integer(1, 30))]
+        expect.close(student.perplexity(certain), reference.perplexity(certain))
         expect.close(student.perplexity(tuple(reversed(pairs))), expected)
+    hopeless = [(draw.uniform(100.0, 600.0), 1)]
+    expect.close(student.perplexity(hopeless), reference.perplexity(hopeless))
     count = draw.integer(1, 30)
-    for none in ([], [(0.0, 0)] * 3, [(5.0, -count)], [(5.0, count), (1.0, -count), (2.0, 40)]):
+    for none in (
+        [],
+        [(0.0, 0)] * 3,
+        [(5.0, -count)],
+        [(5.0, count), (1.0, -1)],
+        [(5.0, count), (1.0, -count), (2.0, 40)],
+    ):
         with expect.raises(ValueError, "no token, or a negative count"):
             student.perplexity(none)
 
