@@ -1,4 +1,4 @@
-"""Why a check failed: an earlier lesson's function, or a mistake that others made before.
+"""Why a check failed: another function that is at fault, or a mistake that others made before.
 
 What each known mistake answers in the visible checks lies as data in `known/<lesson>.json`; it is
 cut from wrong implementations that are no part of this folder.
@@ -96,24 +96,38 @@ def earlier_fault(lesson: str, function: str, folder: Path) -> str | None:
     return None
 
 
+def helper_fault(lesson: str, function: str, results: Sequence[Result], folder: Path) -> str | None:
+    """The sentence that names a function of the same lesson which the learner's `function` uses and
+    which fails its own checks, if one does; `results` are those of all checks of the lesson.
+    """
+    failing = {result.of.split(".")[0] for result in results if not result.passed}
+    failing &= used_names(lesson, function.split(".")[0], folder) - {function.split(".")[0]}
+    for name in sorted(failing):
+        # what the others build on comes first
+        if not failing & (used_names(lesson, name, folder) - {name}):
+            return f"`{name}`, which `{function}` uses, fails its own checks; mend it first"
+    return None
+
+
 def earlier_functions(lesson: str, function: str, folder: Path) -> list[tuple[str, str]]:
     """(lesson, name) of what a learner's function uses of its sibling files.
 
     Helpers that the learner wrote beside it are looked through.
     """
-    try:
-        tree = ast.parse((folder / f"{lesson}.py").read_text(encoding="utf-8"))
-    except (OSError, SyntaxError):
-        return []
     imported = {
         alias.asname or alias.name: (node.module, alias.name)
-        for node in ast.walk(tree)
+        for node in ast.walk(parsed(lesson, folder))
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
         for alias in node.names
     }
+    return [imported[name] for name in sorted(used_names(lesson, function, folder) & set(imported))]
+
+
+def used_names(lesson: str, function: str, folder: Path) -> set[str]:
+    """The names that a function or class of the learner's file uses, and those that these use."""
     defined = {
         node.name: node
-        for node in tree.body
+        for node in parsed(lesson, folder).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
     }
     used: set[str] = set()
@@ -126,4 +140,12 @@ def earlier_functions(lesson: str, function: str, folder: Path) -> list[tuple[st
             if isinstance(node, ast.Name) and node.id not in used:
                 used.add(node.id)
                 waiting.append(node.id)
-    return [imported[name] for name in sorted(used) if name in imported]
+    return used
+
+
+def parsed(lesson: str, folder: Path) -> ast.Module:
+    """The learner's file as a tree; an empty one where it cannot be read."""
+    try:
+        return ast.parse((folder / f"{lesson}.py").read_text(encoding="utf-8"))
+    except (OSError, SyntaxError):
+        return ast.Module(body=[], type_ignores=[])
