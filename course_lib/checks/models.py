@@ -198,8 +198,10 @@ class NoisyModel(Bigram):
         return super().wanted(ids, sums)
 
     def footprint(self) -> dict[str, Any]:
+        trained = any(training for training, _ in self.modes)
         gradients = any(on for _, on in self.modes)
-        return super().footprint() | {"noisy": self.noisy, "gradients": gradients}
+        modes = {"noisy": self.noisy, "trained": trained, "gradients": gradients}
+        return super().footprint() | modes
 
 
 class ByteTokenizer:

@@ -107,18 +107,21 @@ def recorded_call(
     call.returned = snapshot(returned)
     call.outcome = {"returned": encode(returned)} | effects(named, before)
     if isinstance(returned, Iterator):
-        return recorded_pieces(call, returned, lambda: effects(named, before))
+        return recorded_pieces(call, returned, named, before)
     if inspect.isclass(target):
         return RecordedObject(calls, name, returned)
     return returned
 
 
 def recorded_pieces(
-    call: Call, pieces: Iterator[Any], effects_now: Callable[[], dict[str, Any]]
+    call: Call,
+    pieces: Iterator[Any],
+    named: list[tuple[str | None, Any]],
+    before: list[tuple[str | None, Any]],
 ) -> Iterator[Any]:
     """The pieces of a stream as they are taken; the outcome of the call grows with them.
 
-    It holds each piece, the effects that the call had when the piece came, and those at the end.
+    It holds each piece, the work that models had done when it came, and the effects at the end.
     """
     taken: list[Any] = []
     encoded: list[Any] = []
@@ -137,13 +140,15 @@ def recorded_pieces(
                 raise StudentRaised(call, error) from error
             taken.append(snapshot(piece))
             encoded.append(encode(piece))
-            along.append(effects_now())
+            now = effects(named, before)
+            work = [len(seen.get("forwarded", [])) for seen in now.get("footprints", [])]
+            along.append([*work, torch.is_grad_enabled()])
             yield piece
     finally:
         close = getattr(pieces, "close", None)
         if close is not None:
             close()
-        call.outcome |= effects_now()
+        call.outcome |= effects(named, before)
 
 
 def name_arguments(
@@ -174,16 +179,24 @@ def snapshot(value: Any) -> Any:
 def effects(
     after: list[tuple[str | None, Any]], before: list[tuple[str | None, Any]]
 ) -> dict[str, Any]:
-    """What a call did besides returning: arguments it changed, how it used models given to it."""
+    """What a call did besides returning: arguments it changed, how it used models given to it,
+    whether it left gradients switched off.
+    """
     changed = [
-        name
-        for (name, new), (_, old) in zip(after, before, strict=True)
-        if isinstance(new, Tensor) and not identical(new, old)
+        name for (name, new), (_, old) in zip(after, before, strict=True) if differs(new, old)
     ]
     # a learner's own object has none, and asking its recorder would be a call
     used = [bare(value) for _, value in after]
     prints = [value.footprint() for value in used if hasattr(value, "footprint")]
-    return ({"changed": changed} if changed else {}) | ({"footprints": prints} if prints else {})
+    found = {"changed": changed, "footprints": prints, "no_gradients": not torch.is_grad_enabled()}
+    return {name: value for name, value in found.items() if value}
+
+
+def differs(new: Any, old: Any) -> bool:
+    """Whether an argument that was handed in has changed, as tensors and lists can."""
+    if isinstance(new, Tensor):
+        return not identical(new, old)
+    return isinstance(new, list) and encode(new) != encode(old)
 
 
 def identical(a: Tensor, b: Tensor) -> bool:
@@ -253,6 +266,8 @@ def encode_tensor(tensor: Tensor) -> dict[str, Any]:
     if flat.dtype in (torch.float16, torch.bfloat16):
         kind = "half"  # what should have been float32; float64 is as good as that
     data: dict[str, Any] = {"tensor": kind, "shape": list(tensor.shape)}
+    if tensor.is_inference():
+        data["inference"] = True
     if flat.numel() <= LARGEST_LISTED:
         return data | {"values": [number(x) for x in flat.double().tolist()]}
     values = flat.double()
