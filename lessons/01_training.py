@@ -181,6 +181,8 @@ plots.bars(
 )
 
 # %% [markdown]
+# After "Once upon a" there is one road, and MiniGPT knows it well. Where a story may go many ways the bars are high: it can't know whom this one is about.
+#
 # The *loss* of a text is the mean of these bars. Training means: change the weights a little so that the loss gets smaller, and again, thousands of times.
 #
 # **Predict.** A model that knows nothing gives each of the V tokens the same probability. What is its loss, for V = 4,096, and for the 6,400 tokens of
@@ -266,6 +268,8 @@ next_token_loss(little, torch.tensor([[0, 1, 2]]))
 
 # %% [markdown]
 # ### Checks
+#
+# Each cell runs one check on your file and says what it called, what came back, and what was expected. Take them from the top: the first red one often explains the next.
 
 # %% grade_id="training-loss_shift" points=1.5
 from course_lib.checks import check, hidden
@@ -630,15 +634,15 @@ for name, picked in [("with the mask", last_logits(both, mask)), ("without", las
 # **Predict.** Bring the steps into order, and say which ones are outside of the loop: *append; choose a token; decode to text; forward; take the last row; encode the prompt; cut to the model's window.*
 
 # %%
-ids = torch.tensor([tokenizer.encode("Tom has a red ball. He")])  # encode
+story = torch.tensor([tokenizer.encode("Tom has a red ball. He")])  # encode
 for _ in range(16):
-    window = ids[:, -model.block_size :]  # cut to the window
+    window = story[:, -model.block_size :]  # cut to the window
     with torch.inference_mode():
         all_rows = model(window)  # forward
     scores = last_logits(all_rows)  # the last row
     token = scores.argmax(dim=-1, keepdim=True)  # choose: the best one
-    ids = torch.cat([ids, token], dim=1)  # append
-print(tokenizer.decode(ids[0]))  # decode
+    story = torch.cat([story, token], dim=1)  # append
+print(tokenizer.decode(story[0]))  # decode
 
 # %% [markdown]
 # That is a text generator. The rest of the course makes it good (choose), fast (forward) and safe (everything else). Watch it, a step at a time:
@@ -694,7 +698,7 @@ except ValueError as error:
 #
 # ### Find the bug: a window
 #
-# `ids[:, -model.block_size:]` did it above. This one says the same, for lists, doesn't it?
+# `story[:, -model.block_size:]` did it above. This one says the same, for lists, doesn't it?
 
 
 # %%
@@ -765,7 +769,6 @@ print(say(model, chat_template(conversation), 30))
 # **Predict.** Same model, same text, two passes. Is there any reason for different logits?
 
 # %%
-ids, _ = read(text)
 model.train()
 with torch.inference_mode():
     print("in training mode, twice the same logits:", torch.equal(model(ids), model(ids)))
