@@ -207,9 +207,8 @@ def test_it_asks_a_cache_for_its_length_and_for_attend_only() -> None:
 
         @property
         def length(self) -> int:
-            if len(self._held) < self._layers:
-                return 0
-            return min(k.shape[2] for k, _ in self._held.values())
+            lengths = [k.shape[2] for k, _ in self._held.values()]
+            return min(lengths) if len(lengths) == self._layers else 0
 
         def attend(
             self, layer: int, q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None = None

@@ -108,7 +108,7 @@ class Scripted(Toy):
 def test_a_step_is_penalty_temperature_top_k_top_p_draw() -> None:
     model = tiny()
     ids = random_ids(model, 3, 4)
-    knobs = {"temperature": 1.4, "top_k": 9, "top_p": 0.8}
+    knobs: dict[str, Any] = {"temperature": 1.4, "top_k": 9, "top_p": 0.8}
     result = generate(
         model, ids, 6, repetition_penalty=1.5, generator=seeded(2), use_cache=False, **knobs
     )
@@ -116,7 +116,7 @@ def test_a_step_is_penalty_temperature_top_k_top_p_draw() -> None:
     with torch.no_grad():
         for _ in range(6):
             logits = apply_repetition_penalty(model(ids)[:, -1], ids, 1.5)
-            token = next_token(logits, generator=chance, **knobs)  # type: ignore[arg-type]
+            token = next_token(logits, generator=chance, **knobs)
             ids = torch.cat([ids, token], dim=1)
     assert torch.equal(result.ids, ids)
 
@@ -312,7 +312,7 @@ def test_without_cache_and_mask_the_model_is_called_with_ids_alone() -> None:
     seen = []
 
     class Bare(Bigram):
-        def forward(self, ids: Tensor, **options: Any) -> Tensor:  # type: ignore[override]
+        def forward(self, ids: Tensor, **options: Any) -> Tensor:
             seen.append(options)
             return super().forward(ids)
 
@@ -325,7 +325,7 @@ def test_the_model_runs_in_eval_mode_without_gradients() -> None:
     seen = []
 
     class Watched(Bigram):
-        def forward(self, ids: Tensor, **options: Any) -> Tensor:  # type: ignore[override]
+        def forward(self, ids: Tensor, **options: Any) -> Tensor:
             seen.append((self.training, torch.is_inference_mode_enabled()))
             return super().forward(ids)
 
@@ -349,7 +349,7 @@ def test_the_training_flag_is_restored(training: bool) -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_the_training_flag_is_restored_on_an_exception(training: bool) -> None:
     class Broken(Bigram):
-        def forward(self, ids: Tensor, **options: Any) -> Tensor:  # type: ignore[override]
+        def forward(self, ids: Tensor, **options: Any) -> Tensor:
             if ids.shape[1] == 3:
                 raise RuntimeError("lost in thought")
             return super().forward(ids)

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,10 +66,10 @@ SIGNATURES = {
 }
 
 
-def find(path: str) -> object:
+def find(path: str) -> Any:
     """The object of a dotted path such as kv_cache.KVCache.append."""
     module, *names = path.split(".")
-    found: object = importlib.import_module(f"solutions.{module}")
+    found: Any = importlib.import_module(f"solutions.{module}")
     for name in names:
         found = getattr(found, name)
     return found
@@ -76,7 +77,7 @@ def find(path: str) -> object:
 
 @pytest.mark.parametrize("path", SIGNATURES)
 def test_signature_is_the_contracts(path: str) -> None:
-    signature = inspect.signature(find(path))  # type: ignore[arg-type]
+    signature = inspect.signature(find(path))
     bare = signature.replace(
         parameters=[
             parameter.replace(annotation=inspect.Parameter.empty)
@@ -100,7 +101,7 @@ def test_docstring_names_the_lesson_number(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_imports_only_torch_jaxtyping_the_standard_library_and_siblings(name: str) -> None:
-    tree = ast.parse(Path(find(name).__file__).read_text(encoding="utf-8"))  # type: ignore[attr-defined]
+    tree = ast.parse(Path(find(name).__file__).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             roots = {alias.name.split(".")[0] for alias in node.names}
