@@ -337,6 +337,80 @@ def roulette(
     return _figure(draw, 2.0, alt)
 
 
+def grid(
+    kinds: Tensor,
+    names: Sequence[str],
+    rows: Sequence[object],
+    columns: Sequence[object],
+    title: str,
+    xlabel: str = "key",
+    ylabel: str = "query",
+) -> Figure:
+    """Cells of some kinds, such as which query may look at which key; `names[0]` is left white.
+
+    `kinds` (rows, columns) holds the place of each cell's kind in `names`; a bool mask has the two
+    kinds 0 and 1. Raises ValueError for a kind without a name, and unless there is a label for each
+    row and column.
+    """
+    if kinds.shape != (len(rows), len(columns)) or not kinds.numel():
+        raise ValueError(
+            f"kinds has shape {tuple(kinds.shape)}, and there are {len(rows)} rows and "
+            f"{len(columns)} columns"
+        )
+    table = [[int(kind) for kind in row] for row in kinds.tolist()]
+    highest = max(map(max, table))
+    if min(map(min, table)) < 0 or highest >= len(names) or len(names) > len(BAR_COLOURS):
+        raise ValueError(
+            f"kinds lie in {min(map(min, table))} to {highest}, and there are {len(names)} names: "
+            f"one a kind, at most {len(BAR_COLOURS)}"
+        )
+    across, down = [str(label) for label in columns], [str(label) for label in rows]
+    told = [
+        f"{label}: {_told_cells(names, across, row)}"
+        for label, row in zip(down, table, strict=True)
+    ]
+    if len(told) > 2 * TOLD:
+        told[2 * TOLD - 1 : -1] = [f"and {len(told) - 2 * TOLD} more rows, up to"]
+    alt = (
+        f"{title}. Grid of {len(down)} rows ({ylabel}) and {len(across)} columns ({xlabel}). "
+        f"{'; '.join(told)}."
+    )
+
+    def draw(axes: Axes) -> None:
+        for kind, name in enumerate(names):
+            places = [
+                (y, x) for y, row in enumerate(table) for x, of in enumerate(row) if of == kind
+            ]
+            if not places:
+                continue
+            axes.barh(
+                [y for y, _ in places],
+                1,
+                left=[x - 0.5 for _, x in places],
+                height=1,
+                label=name,
+                color=PAPER if kind == 0 else BAR_COLOURS[kind - 1],
+                edgecolor=FAINT if kind == 0 else INK,
+                linewidth=0.8,
+                hatch="" if kind == 0 else HATCHES[kind - 1],
+                zorder=2 + (kind > 0),
+            )
+        # of many labels every second, third, ... is enough
+        for axis, labels, room in ((axes.xaxis, across, 20), (axes.yaxis, down, 24)):
+            step = -(-len(labels) // room)
+            axis.set_ticks(range(0, len(labels), step), labels[::step])
+        if sum(len(name) + 2 for name in across) > 70:
+            for label in axes.get_xticklabels():
+                label.set(rotation=40, ha="right", rotation_mode="anchor")
+        axes.set_xlim(-0.6, len(across) - 0.4)
+        axes.set_ylim(len(down) - 0.4, -0.6)
+        axes.set_xlabel(xlabel)
+        axes.set_ylabel(ylabel)
+        axes.set_title(title)
+
+    return _figure(draw, min(1.5 + 0.22 * len(down), 4.6), alt)
+
+
 def _figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:
     """Draw on fresh paper of `height` inches; nothing of matplotlib's own state is touched."""
     # matplotlib takes half a second to import: only who draws shall wait for it
@@ -452,6 +526,17 @@ def _told_values(names: Sequence[str], values: Sequence[float]) -> str:
         said.append(
             f"and {len(more)} more" + (f" of {low}" if low == high else f", {low} to {high}")
         )
+    return ", ".join(said)
+
+
+def _told_cells(names: Sequence[str], labels: Sequence[str], row: Sequence[int]) -> str:
+    """The stretches of equal cells in a row: `may look 0 to 2, may not 3`."""
+    said, start = [], 0
+    for place in range(1, len(row) + 1):
+        if place == len(row) or row[place] != row[start]:
+            end = f" to {labels[place - 1]}" if place - 1 > start else ""
+            said.append(f"{names[row[start]]} {labels[start]}{end}")
+            start = place
     return ", ".join(said)
 
 

@@ -18,7 +18,7 @@ from IPython.core.formatters import DisplayFormatter
 from PIL import Image
 
 from course_lib.given import plots
-from course_lib.given.plots import Figure, bars, distribution, lines, roulette
+from course_lib.given.plots import Figure, bars, distribution, grid, lines, roulette
 
 Y = torch.tensor([2.0, 1.0, 0.1, -1.0, -2.0])
 
@@ -40,6 +40,7 @@ def every_figure() -> list[Figure]:
         distribution(Y, Words(), kept=Y > 0, title="Distribution"),
         lines([1, 2, 4], {"with": [1, 2, 3], "without": [1, 4, 16]}, "Lines", "n", "s", log="xy"),
         roulette("abc", [0.2, 0.7, 0.1], 0.5, "Roulette"),
+        grid(torch.tensor([[0, 1, 2]]), ["not", "old", "new"], ["query"], "abc", "Grid"),
     ]
 
 
@@ -144,6 +145,35 @@ def test_the_ball_of_a_roulette_is_drawn_where_u_is() -> None:
     assert ink(0.75, right) > 200 > ink(0.75, left)
 
 
+def test_a_grid_tells_each_rows_stretches() -> None:
+    mask = torch.ones(2, 4, dtype=torch.bool).tril(2)
+    figure = grid(mask, ["may not", "may look"], ["·was", "·a"], range(4), "Two new tokens")
+    assert figure.alt == (
+        "Two new tokens. Grid of 2 rows (query) and 4 columns (key). ·was: may look 0 to 2, "
+        "may not 3; ·a: may look 0 to 3."
+    )
+
+
+def test_a_grid_of_many_rows_is_summed_up_but_for_the_last_one() -> None:
+    figure = grid(torch.eye(30), ["off", "on"], range(30), range(30), "Diagonal")
+    assert "10: off 0 to 9, on 10, off 11 to 29; and 18 more rows, up to; 29: off 0" in figure.alt
+
+
+def test_the_cells_of_a_grid_are_drawn_where_they_are() -> None:
+    def blue(mask: torch.Tensor) -> np.ndarray:
+        """Blue pixels left and right, above and below."""
+        picture = pixels(grid(mask, ["off", "on"], "ab", "cd", "t")).astype(int)
+        is_blue = picture[..., 2] - picture[..., 0] > 100
+        height = len(is_blue)
+        # the legend lies in the lowest third
+        upper, lower = is_blue[: height // 3], is_blue[height // 3 : height // 3 * 2]
+        return np.array([side.sum() for half in (upper, lower) for side in np.split(half, 2, 1)])
+
+    top_right = blue(torch.tensor([[0, 1], [0, 0]]))
+    bottom_left = blue(torch.tensor([[0, 0], [1, 0]]))
+    assert top_right.argmax() == 1 and bottom_left.argmax() == 2, (top_right, bottom_left)
+
+
 # --- wrong use ---
 
 
@@ -159,6 +189,9 @@ def test_the_ball_of_a_roulette_is_drawn_where_u_is() -> None:
         (lambda: distribution(Y, top=0), "top=0 is not allowed"),
         (lambda: distribution(Y * torch.nan), "hold NaN"),
         (lambda: distribution(torch.full((5,), -torch.inf)), "nothing but -inf"),
+        (lambda: grid(torch.zeros(2, 2), ["a"], "ab", "c", "t"), r"shape \(2, 2\), .* 1 columns"),
+        (lambda: grid(torch.eye(2), ["a"], "ab", "cd", "t"), "kinds lie in 0 to 1, .* 1 names"),
+        (lambda: grid(-torch.eye(2), ["a", "b"], "ab", "cd", "t"), "kinds lie in -1 to 0"),
         (lambda: roulette("ab", [0.5]), "series 'probs' has 1 values, and there are 2 places"),
         (lambda: roulette("ab", [0.0, 0.0]), "no distribution"),
         (lambda: roulette("ab", [1.5, -0.5]), "no distribution"),
