@@ -101,11 +101,14 @@ def generate(
 
     Raises ValueError for wrong arguments.
 
-    >>> from course_lib.given.minigpt import MiniGPT, MiniGPTConfig
-    >>> model = MiniGPT(MiniGPTConfig(vocab_size=5, block_size=8, n_layers=1, n_heads=1, width=4))
-    >>> result = generate(model, torch.tensor([[1, 2]]), 3, do_sample=False)
-    >>> result.ids.shape, result.finish_reason, result.positions_forwarded
-    (torch.Size([1, 5]), ['length'], 4)
+    >>> from course_lib.checks.models import Bigram
+    >>> model = Bigram([1, 4, 3, 0, 2])  # says 1 after 0, 4 after 1, and so on
+    >>> prompts = torch.tensor([[0], [2]])
+    >>> result = generate(model, prompts, 9, do_sample=False, eos_id=4, pad_id=0)
+    >>> result.ids.tolist()
+    [[0, 1, 4, 0, 0], [2, 3, 0, 1, 4]]
+    >>> result.finish_reason, result.new_tokens, result.positions_forwarded
+    (['eos', 'eos'], [2, 4], 4)
     """
     ### BEGIN SOLUTION
     steps = _steps(
@@ -146,6 +149,11 @@ def stream(
     `Generation`.
 
     Raises ValueError for wrong arguments, at the latest when the first new token is asked for.
+
+    >>> from course_lib.checks.models import ByteTokenizer, Script
+    >>> model = Script("née".encode())  # a token a byte, so the é has two
+    >>> list(stream(model, ByteTokenizer(), "n", 3, do_sample=False))
+    ['n', 'é', 'e']
     """
     ### BEGIN SOLUTION
     encoded = tokenizer.encode(prompt)
