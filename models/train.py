@@ -344,7 +344,7 @@ def main(
         "models/run"
     ),
     out: Annotated[Path, typer.Option(help="where the finished model goes")] = Path("models/new"),
-    steps: int = 11_000,
+    steps: int = 9_000,
     batch: int = 16,
     seed: int = 0,
     block_size: int = 256,
