@@ -163,17 +163,19 @@ def any_cache(student: Any, draw: Draw) -> None:
     "hidden_full_and_reset",
     of="KVCache",
     points=0.5,
-    claim="is full at its capacity, not before; what does not fit changes nothing; reset frees all",
+    claim="is full at its capacity, not before; what does not fit changes nothing; reset frees "
+    "all; the dtype stays",
     teaching=SECRET,
 )
 def full_and_reset(student: Any, draw: Draw) -> None:
     layers, capacity = draw.integer(1, 3), draw.integer(3, 9)
-    cache = student.KVCache(layers, 2, 2, 3, capacity)
+    dtype = (torch.float32, torch.float16, torch.bfloat16)[draw.integer(0, 2)]
+    cache = student.KVCache(layers, 2, 2, 3, capacity, dtype=dtype)
     for total in (capacity, draw.integer(1, capacity), capacity):
-        k, v = draw.normal(2, 2, total + 1, 3), draw.normal(2, 2, total + 1, 3)
+        k, v = (draw.normal(2, 2, total, 3).to(dtype) for _ in range(2))
         first = draw.integer(1, total)
         for start, stop in [(0, first), (first, total)]:
-            too_many = draw.normal(2, 2, capacity - start + draw.integer(1, 3), 3)
+            too_many = draw.normal(2, 2, capacity - start + draw.integer(1, 3), 3).to(dtype)
             for layer in range(layers):
                 with expect.raises(ValueError, "more positions than fit"):
                     cache.append(layer, too_many, too_many)
@@ -183,6 +185,7 @@ def full_and_reset(student: Any, draw: Draw) -> None:
                 k_all, v_all = cache.append(layer, k[:, :, start:stop], v[:, :, start:stop])
                 expect.close(k_all, k[:, :, :stop], "k_all")
                 expect.close(v_all, v[:, :, :stop], "v_all")
+                expect.true(k_all.dtype == v_all.dtype == dtype, "the dtype is not the cache's")
         expect.same(cache.length, total, "length")
         cache.reset()
         expect.same(cache.length, 0, "length after reset")
@@ -266,11 +269,12 @@ def model_in_pieces(student: Any, draw: Draw) -> None:
 )
 def prefill(student: Any, draw: Draw) -> None:
     for batch, total in [(1, 1), (2, 2), (4, 9)]:
-        ids, real = draw.ids(batch, total, 50), draw.ids(batch, total, 2)
-        real[:, -1] = 1
+        ids = draw.ids(batch, total, 50)
         for masked in (False, True):
             model, cache = Witness(), StandInCache()
             cuts = pieces(draw, total)
+            # left-padded, within the first piece
+            real = (torch.arange(total) >= draw.ids(batch, 1, cuts[0][1])).long()
             for start, stop in cuts:
                 attention_mask = real[:, :stop] if masked else None
                 answer = student.prefill(model, ids[:, start:stop], cache, attention_mask)

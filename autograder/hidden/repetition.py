@@ -174,7 +174,10 @@ def frequency(student: Any, draw: Draw) -> None:
         logits, ids = draw.logits(batch, vocab), draw.ids(batch, length, vocab)
         logits = logits.masked_fill(draw.ids(batch, vocab, 4) == 0, -torch.inf)
         mask = draw.ids(batch, length, 2)
-        knobs = {"presence": draw.uniform(-1, 2), "frequency": draw.uniform(-1, 2)}
+        knobs: dict[str, Any] = {
+            "presence": draw.uniform(-1, 2),
+            "frequency": draw.uniform(-1, 2),
+        }
         for given in (knobs, {"presence": knobs["presence"]}, {"frequency": 0.3}):
             for real in (None, mask):
                 before = logits.clone()

@@ -342,7 +342,6 @@ def counts_padding(
     """
     refuse(penalty)
     logits = logits.float()
-    count_tokens(ids, logits, attention_mask)
     return rule(logits, count_tokens(ids, logits) > 0, penalty)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,11 +136,21 @@ def used_names(lesson: str, function: str, folder: Path) -> set[str]:
         definition = defined.get(waiting.pop())
         if definition is None:
             continue
-        for node in ast.walk(definition):
+        for node in without_annotations(definition):
             if isinstance(node, ast.Name) and node.id not in used:
                 used.add(node.id)
                 waiting.append(node.id)
     return used
+
+
+def without_annotations(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below it but for annotations: to name the type of an argument is no use."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name not in ("annotation", "returns"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from without_annotations(child)
 
 
 def parsed(lesson: str, folder: Path) -> ast.Module:

@@ -64,7 +64,7 @@ def once_per_token(student: Any) -> None:
 @suite.check(
     "whole_history",
     of="apply_repetition_penalty",
-    points=1,
+    points=0.5,
     claim="looks at the whole row, from the first token of the prompt to the newest",
 )
 def whole_history(student: Any) -> None:

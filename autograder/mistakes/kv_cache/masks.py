@@ -14,7 +14,7 @@ def refuse_lengths(query_len: int, key_len: int) -> None:
     solution.causal_mask(query_len, key_len)
 
 
-@bank.mistake("causal_mask")
+@bank.mistake("causal_mask", family="top left")
 def triangle_top_left(query_len: int, key_len: int) -> Tensor:
     """The triangle starts at the first key, as if the queries were the FIRST positions. With a
     cache they are the last ones: the newest token has to see the whole past. Which key stands at
@@ -22,6 +22,14 @@ def triangle_top_left(query_len: int, key_len: int) -> Tensor:
     """
     refuse_lengths(query_len, key_len)
     return torch.ones(query_len, key_len, dtype=torch.bool).tril()
+
+
+@bank.mistake("causal_mask", family="top left")
+def triangle_top_left_unchecked(query_len: int, key_len: int) -> Tensor:
+    """The triangle starts at the first key, as if the queries were the FIRST positions. With a
+    cache they are the last ones. (And lengths that cannot be have to raise ValueError.)
+    """
+    return torch.ones(query_len, key_len).tril().bool()
 
 
 @bank.mistake("causal_mask")
