@@ -83,7 +83,7 @@ print([tokenizer.piece(i) for i in tokenizer.encode(text)])
 # **Predict.** Our vocabulary has 4,096 pieces. What becomes of a word that is not among them?
 
 # %%
-for word in (" dragon", " unbelievable", "Zyxomma", "naïve"):
+for word in (" dragon", " unbelievable", " otter", "naïve"):
     print(f"{word!r:>16}: {[tokenizer.piece(i) for i in tokenizer.encode(word)]}")
 
 # %% [markdown]
@@ -745,8 +745,9 @@ print(say(model, chat_template(conversation), 30))
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Without the prompt the conversation might go on with anybody's turn: the model could well write the *user's* next message. `[assistant]` says whose turn it is. MiniGPT has learned no such form; it tells a story, whatever
-# the brackets say. A template works only for a model that was trained on it.
+# Without the prompt the conversation might go on with anybody's turn: the model could well write the *user's* next message. `[assistant]` says whose turn it is. MiniGPT has learned no such form. If its
+# answer fits, that is because its stories are full of people who ask and answer; brackets and roles mean nothing to it, and it goes straight on with the story. You can rely on a template only with a model that
+# was trained on it.
 #
 # </details>
 #
@@ -838,12 +839,15 @@ print(say(model, "The dog wanted to play. The cat wanted to play.", 70))
 # One failure is all ours. **Predict.** What difference does a space at the end of the prompt make?
 
 # %%
-for prompt in ("Once upon a time there was a little", "Once upon a time there was a little "):
-    last = tokenizer.piece(tokenizer.encode(prompt)[-1])
-    print(f"last token {last!r}: {say(model, prompt, 8)}")
+for prompt in ("Tom went to the", "Tom went to the "):
+    _, scores = read(prompt)
+    best = [tokenizer.piece(i) for i in scores[0, -1].topk(6).indices]
+    print(f"{prompt!r}: the best {best}")
+    print(f"  {say(model, prompt, 9)}")
 
 # %% [markdown]
-# The words of our vocabulary bring their space along, so a text that was cut by our tokenizer hardly ever holds a lone space before a word. The model has not learned what comes after one. Strip your prompts.
+# All the common words of our vocabulary bring their space along, so after a lone space they are out. Only a few rare words are spelled with a space of its own; look at " otter" in the first section's cell. To MiniGPT a
+# lone space says "now comes one of those". Strip your prompts.
 #
 # > **In the wild.** The very same with another small model of children's stories: karpathy/llama2.c#180.
 #

@@ -439,6 +439,8 @@ plots.lines(temperatures, measures, "Four stories a temperature", "temperature",
 print(tokenizer.decode(tell(0.1, new_tokens=150)[0]))
 
 # %% [markdown]
+# If a new story begins in the middle, the model has said its end token, which `decode` leaves out, and our loop went on all the same. (Lesson 8 stops.)
+#
 # Hot from the very first word, and hotter still:
 
 # %% tags=["nbval-ignore-output"]
