@@ -55,7 +55,7 @@ plots.distribution(logits, tokenizer, top=12, title=f"After: {prompt}")
 # A handful of tokens share nearly everything. But "nearly" is the point: thousands of tokens are left, each with a
 # crumb of probability.
 #
-# **Predict.** All tokens beyond the best 50 together: what share of the probability do they hold? And if we draw 200
+# **Predict.** All tokens beyond the best 50 together: what share of the probability do they hold? And if we draw 20
 # tokens, each with such a tail, how likely is it that *none* comes from the tail?
 
 # %%
@@ -63,7 +63,7 @@ probs = logits.softmax(dim=-1)
 best_50 = probs.topk(50).values.sum().item()
 tail = 1 - best_50
 print(f"the best 50 of {probs.shape[-1]:,} tokens hold {best_50:.4f}, the tail holds {tail:.4f}")
-print(f"at least one token of the tail in 200 draws: {1 - best_50**200:.2f}")
+print(f"at least one token of the tail in 20 draws: {1 - best_50**20:.2f}")
 
 # %% [markdown]
 # This is a *sharp* distribution, and its tail is thin. Where many words could follow, the tail is far heavier. One
@@ -75,7 +75,7 @@ with torch.inference_mode():
     open_logits = model(torch.tensor([tokenizer.encode(open_prompt)]))[:, -1]
 open_best_50 = open_logits.softmax(dim=-1).topk(50).values.sum().item()
 print(f"after {open_prompt!r} the tail holds {1 - open_best_50:.4f}")
-print(f"at least one token of the tail in 200 draws: {1 - open_best_50**200:.2f}")
+print(f"at least one token of the tail in 20 draws: {1 - open_best_50**20:.2f}")
 
 # %% [markdown]
 # With a vocabulary of 6,400 tokens, as MiniMind has, keeping 50 means keeping 50 / 6400 = 0.78 % of the tokens. It

@@ -281,7 +281,7 @@ def draw_log(table: Path, picture: Path) -> None:
     measured = [row for row in rows if row["bits_per_byte"]]
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     left.plot([int(r["step"]) for r in rows], [float(r["loss"]) for r in rows], color="#0072b2")
-    left.set(xlabel="step", ylabel="nats per token", title="training loss", yscale="log")
+    left.set(xlabel="step", ylabel="nats per token", title="training loss")
     right.plot(
         [int(r["step"]) for r in measured],
         [float(r["bits_per_byte"]) for r in measured],
