@@ -34,7 +34,14 @@ def test_steps_and_bits_per_byte_in_the_card_are_the_last_of_the_loss_curve() ->
 
 
 def test_the_shipped_model_has_the_shape_of_the_course() -> None:
-    expected = {"vocab_size": 4096, "block_size": 256, "n_layers": 4, "n_heads": 4, "width": 256, "dropout": 0.1}
+    expected = {
+        "vocab_size": 4096,
+        "block_size": 256,
+        "n_layers": 4,
+        "n_heads": 4,
+        "width": 256,
+        "dropout": 0.1,
+    }
     assert read_config(MODELS)["model"] == expected
     assert (
         json.loads((MODELS / TOKENIZER).read_text(encoding="utf-8"))["added_tokens"][0]["id"] == 0
