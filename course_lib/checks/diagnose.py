@@ -37,7 +37,27 @@ def load_known(lesson: str) -> list[KnownMistake]:
     path = KNOWN / f"{lesson}.json"
     if not path.exists():
         return []
-    return [KnownMistake(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+    return [KnownMistake(**entry) for entry in unpack(json.loads(path.read_text("utf-8")))]
+
+
+def unpack(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a file of known mistakes says, an entry a mistake.
+
+    Most mistakes answer most checks alike, so the file lists the answers to each check once, and a
+    mistake has their places in those lists, check by check; none where it was not called.
+    """
+    answers = data["answers"]
+    return [
+        {
+            **entry,
+            "outcomes": {
+                check: answers[check][place]
+                for check, place in zip(answers, entry["outcomes"], strict=True)
+                if place is not None
+            },
+        }
+        for entry in data["mistakes"]
+    ]
 
 
 def calls_of(function: str, calls: Sequence[Call]) -> list[Call]:
