@@ -168,8 +168,12 @@ def any_cache(student: Any, draw: Draw) -> None:
     teaching=SECRET,
 )
 def full_and_reset(student: Any, draw: Draw) -> None:
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        fill_and_reset(student, draw, dtype)
+
+
+def fill_and_reset(student: Any, draw: Draw, dtype: torch.dtype) -> None:
     layers, capacity = draw.integer(1, 3), draw.integer(3, 9)
-    dtype = (torch.float32, torch.float16, torch.bfloat16)[draw.integer(0, 2)]
     cache = student.KVCache(layers, 2, 2, 3, capacity, dtype=dtype)
     for total in (capacity, draw.integer(1, capacity), capacity):
         k, v = (draw.normal(2, 2, total, 3).to(dtype) for _ in range(2))

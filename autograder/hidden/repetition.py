@@ -104,8 +104,9 @@ def half_precision(student: Any, draw: Draw) -> None:
     ids, penalty = draw.ids(4, 20, 60), draw.uniform(1.1, 1.9)
     for dtype in (torch.float16, torch.bfloat16):
         logits = draw.logits(4, 60).to(dtype)
-        answer = expect.full_precision(student.apply_repetition_penalty(logits, ids, penalty))
-        expect.close(answer, reference.apply_repetition_penalty(logits, ids, penalty))
+        for knob in (penalty, 1.0):
+            answer = expect.full_precision(student.apply_repetition_penalty(logits, ids, knob))
+            expect.close(answer, reference.apply_repetition_penalty(logits, ids, knob))
 
 
 @suite.check(
@@ -191,6 +192,7 @@ def frequency(student: Any, draw: Draw) -> None:
             half = logits.to(dtype)
             answer = expect.full_precision(student.apply_frequency_penalty(half, ids, **knobs))
             expect.close(answer, reference.apply_frequency_penalty(half, ids, **knobs))
+            expect.full_precision(student.apply_frequency_penalty(half, ids))
     for name in ("presence", "frequency"):
         for bad in (math.nan, math.inf, -math.inf):
             with expect.raises(ValueError, "a knob that is no finite number"):

@@ -578,6 +578,20 @@ def narrows_again(
 
 
 @bank.mistake(PENALTY)
+def off_without_a_word(
+    logits: Tensor, ids: Tensor, penalty: float, attention_mask: Tensor | None = None
+) -> Tensor:
+    """A penalty of 1.0 hands the logits back at once, before anything was checked or changed to
+    float32. A shortcut has to keep the other promises too: ids, shapes, dtype.
+    """
+    refuse(penalty)
+    if penalty == 1:
+        return logits
+    logits = logits.float()
+    return rule(logits, count_tokens(ids, logits, attention_mask) > 0, penalty)
+
+
+@bank.mistake(PENALTY)
 def trusts_the_ids(
     logits: Tensor, ids: Tensor, penalty: float, attention_mask: Tensor | None = None
 ) -> Tensor:

@@ -151,6 +151,8 @@ def half_precision(student: Any) -> None:
     answer = student.apply_repetition_penalty(logits, torch.tensor([[0]]), 3.0)
     expect.close(answer, torch.tensor([[1 / 3, 3.0, -2.0]]))
     expect.full_precision(answer)
+    # what comes next wants float32 from a penalty that is off, too
+    expect.full_precision(student.apply_repetition_penalty(logits, torch.tensor([[0]]), 1.0))
 
 
 @suite.check(
@@ -283,6 +285,7 @@ def frequency_half_precision(student: Any) -> None:
     answer = student.apply_frequency_penalty(logits, ids, frequency=0.003)
     expect.close(answer, torch.tensor([[0.1, 3.0]]))
     expect.full_precision(answer)
+    expect.full_precision(student.apply_frequency_penalty(logits, ids))
 
 
 @suite.check(
