@@ -1,0 +1,457 @@
+"""Lesson 8, hidden: generate and stream against the reference, where slips hide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.checks import expect
+from course_lib.checks.chance import allowed_counts
+from course_lib.checks.draw import Draw
+from course_lib.checks.generate import FIELDS, follows
+from course_lib.checks.kit import Suite
+from course_lib.checks.models import (
+    Bigram,
+    ByteTokenizer,
+    Listener,
+    PlacedSum,
+    Script,
+    Table,
+    ToyModel,
+    tiny_gpt,
+)
+from solutions import generate as reference
+
+suite = Suite("generate", hidden=True)
+
+BANNED = -torch.inf
+
+
+def as_reference(student: Any, make: Callable[[], ToyModel], *args: Any, **options: Any) -> Tensor:
+    """The student's Generation is the reference's in every field but the speed; returns its ids.
+
+    Each gets a model of its own, and what the student's model counted is what was reported.
+    """
+    model = make()
+    wanted = reference.generate(make(), *args, **options)
+    result = student.generate(model, *args, **options)
+    for field in FIELDS:
+        expect.true(hasattr(result, field), f"what came back has no {field}")
+        if field != "tokens_per_second":
+            expect.same(getattr(result, field), getattr(wanted, field), field)
+    expect.same(sum(model.forwarded), wanted.positions_forwarded, "the positions that it read")
+    ids: Tensor = result.ids
+    return ids
+
+
+def padded(draw: Draw, batch: int, pos: int, vocab: int) -> tuple[Tensor, Tensor]:
+    """Ids (batch, pos) and a mask that pads each row on the left, the first one not at all."""
+    starts = torch.tensor([0, *(draw.integer(0, pos - 1) for _ in range(batch - 1))])
+    return draw.ids(batch, pos, vocab), (torch.arange(pos) >= starts[:, None]).long()
+
+
+def odd_logits(draw: Draw, vocab: int) -> Tensor:
+    """Odd whole logits (vocab, vocab), no two of a row alike, also after a penalty of 2."""
+    rows = [torch.randperm(2 * vocab, generator=draw.generator)[:vocab] for _ in range(vocab)]
+    return (2 * torch.stack(rows) + 1 - 2 * vocab).float()
+
+
+@suite.check(
+    "hidden_any_batch",
+    of="generate",
+    points=0.75,
+    claim="equals the reference for any batch, vocabulary and length, with and without an eos",
+)
+def any_batch(student: Any, draw: Draw) -> None:
+    for batch, vocab in [(1, 1), (4, 1), (1, 9), (6, 6), (5, 3)]:
+        ids = draw.ids(batch, draw.integer(1, 5), vocab)
+        new = draw.integer(2, 7)
+        eos, other, pad = draw.ids(1, 3, vocab)[0].tolist()
+        for ending in ({"eos_id": eos}, {"eos_id": [eos, other], "pad_id": pad}):
+            as_reference(
+                student,
+                partial(PlacedSum, vocab),
+                ids,
+                new,
+                do_sample=False,
+                use_cache=draw.integer(0, 1) == 1,
+                **ending,
+            )
+
+
+@suite.check(
+    "hidden_rows_end_apart",
+    of="generate",
+    points=0.25,
+    claim="rows that end at different steps are filled, told and counted as the contract says",
+)
+def rows_end_apart(student: Any, draw: Draw) -> None:
+    vocab = draw.integer(6, 9)
+    # one long cycle through all ids, so that each row meets the eos after another number of steps
+    cycle = torch.randperm(vocab, generator=draw.generator)
+    following = torch.empty(vocab, dtype=torch.long)
+    following[cycle] = cycle.roll(-1)
+    prompts, eos = torch.arange(vocab)[:, None], int(cycle[draw.integer(0, vocab - 1)])
+    for pad in (None, 0):
+        for new in (draw.integer(2, vocab - 1), 2 * vocab):
+            model = Bigram(following.tolist())
+            listener = Listener(model)
+            options = {"do_sample": False, "eos_id": eos, "pad_id": pad}
+            ids = as_reference(
+                student, partial(Bigram, following.tolist()), prompts, new, **options
+            )
+            student.generate(model, prompts, new, streamer=listener, **options)
+            expect.true(len(listener.heard) == ids.shape[1] - 1, "not one call a step")
+            expect.same(torch.cat(listener.heard, dim=1), ids[:, 1:], "what the streamer heard")
+
+
+@suite.check(
+    "hidden_window",
+    of="generate",
+    points=0.5,
+    claim="the window slides as the contract says, for prompts around block_size, cached or not",
+    teaching="secret inputs: catches answers made for the visible ones",
+)
+def window(student: Any, draw: Draw) -> None:
+    block_size, vocab = draw.integer(3, 6), draw.integer(7, 20)
+    for length in (1, block_size, draw.integer(block_size + 1, 2 * block_size)):
+        ids = draw.ids(draw.integer(1, 3), length, vocab)
+        for use_cache in (True, False):
+            as_reference(
+                student,
+                partial(PlacedSum, vocab, block_size),
+                ids,
+                block_size + 1,
+                do_sample=False,
+                use_cache=use_cache,
+            )
+
+
+@suite.check(
+    "hidden_stop",
+    of="generate",
+    points=0.25,
+    claim='"stop" ends exactly when no further forward fits, and tells why each row ended',
+)
+def stop(student: Any, draw: Draw) -> None:
+    block_size, vocab = draw.integer(2, 5), draw.integer(3, 5)
+    for length in (1, block_size, draw.integer(block_size + 1, block_size + 3)):
+        ids = draw.ids(draw.integer(1, 3), length, vocab)
+        fits = block_size - min(length, block_size) + 1
+        for new in (fits - 1, fits, draw.integer(fits + 1, fits + 9)):
+            as_reference(
+                student,
+                partial(PlacedSum, vocab, block_size),
+                ids,
+                new,
+                do_sample=False,
+                eos_id=draw.integer(0, vocab - 1),
+                use_cache=draw.integer(0, 1) == 1,
+                on_overflow="stop",
+            )
+
+
+@suite.check(
+    "hidden_left_padding",
+    of="generate",
+    points=0.5,
+    claim="each row of a left-padded batch says what it says alone, past the window too",
+)
+def left_padding(student: Any, draw: Draw) -> None:
+    vocab = draw.integer(7, 12)
+    ids, mask = padded(draw, 3, draw.integer(3, 6), vocab)
+    for block_size in (draw.integer(2, 4), 32):
+        for use_cache in (True, False):
+            as_reference(
+                student,
+                partial(PlacedSum, vocab, block_size),
+                ids,
+                5,
+                do_sample=False,
+                attention_mask=mask,
+                eos_id=draw.integer(0, vocab - 1),
+                use_cache=use_cache,
+            )
+    # a mask without padding says nothing new
+    as_reference(
+        student,
+        partial(PlacedSum, vocab),
+        ids,
+        3,
+        do_sample=False,
+        attention_mask=torch.ones_like(ids),
+    )
+
+
+@suite.check(
+    "hidden_penalty",
+    of="generate",
+    points=0.25,
+    claim="the penalty counts prompt and continuation, whatever the window holds, and no padding",
+)
+def penalty(student: Any, draw: Draw) -> None:
+    vocab = draw.integer(5, 9)
+    rows = odd_logits(draw, vocab)
+    ids, mask = padded(draw, 4, draw.integer(2, 5), vocab)
+    for factor in (2.0, 0.5):
+        for options in ({}, {"attention_mask": mask}):
+            as_reference(
+                student,
+                partial(Table, rows, 3),
+                ids,
+                4,
+                # either way greedy: what comes after the penalty must not be asked before it
+                **draw_greedy(draw),
+                repetition_penalty=factor,
+                **options,
+            )
+
+
+def draw_greedy(draw: Draw) -> dict[str, Any]:
+    """One of the ways to say greedy."""
+    ways: list[dict[str, Any]] = [
+        {"do_sample": False, "temperature": 3.0},
+        {"temperature": 0},
+        {"temperature": 0.0, "do_sample": False},
+        {"top_k": 1},
+        {"top_p": 0.0},
+    ]
+    return ways[draw.integer(0, len(ways) - 1)]
+
+
+DRAWS, RATE = 1000, 1e-11
+limits = cache(lambda p: allowed_counts(DRAWS, p, RATE))
+
+
+@suite.check(
+    "hidden_frequencies",
+    of="generate",
+    points=0.25,
+    claim="draws each id as often as penalty, temperature, top-k and top-p in turn make it likely",
+    # of five calls, at most four ids each are counted
+    false_alarm=20 * RATE,
+)
+def frequencies(student: Any, draw: Draw) -> None:
+    order = torch.randperm(4, generator=draw.generator)
+    # these ids are the best in turn; the logits are negative, so a penalty makes them more so
+    logits = torch.empty(4)
+    logits[order] = torch.tensor([-0.5, -1.0, -1.5, -2.0])
+    best, second, third, _ = order.tolist()
+    halves = {best: 0.6225, second: 0.3775}
+    calls: list[tuple[dict[str, float], dict[int, float]]] = [
+        ({}, {best: 0.4551, second: 0.2760, third: 0.1674}),
+        ({"temperature": 0.25}, {best: 0.8650, second: 0.1171}),
+        ({"top_k": 2}, halves),
+        # from logits -1 and -1: the penalty comes first
+        ({"top_k": 2, "repetition_penalty": 2.0}, {best: 0.5, second: 0.5}),
+        # after top-k the best has 0.6225, so 0.62 is reached by it alone
+        ({"top_k": 2, "top_p": 0.62}, {best: 1.0}),
+    ]
+    for knobs, wanted in calls:
+        ids = torch.full((DRAWS, 1), best)
+        result = student.generate(Table(logits), ids, 1, **knobs)
+        counts = expect.tensor(result.ids, (DRAWS, 2))[:, 1].bincount(minlength=4)
+        for token, p in wanted.items():
+            low, high = limits(p)
+            expect.true(low <= int(counts[token]) <= high, "an id is drawn too often or too seldom")
+
+
+@suite.check(
+    "hidden_same_seed",
+    of="generate",
+    points=0.25,
+    claim="the same seed gives the same text, cached or not, in batches and past the window",
+)
+def same_seed(student: Any, draw: Draw) -> None:
+    vocab, seed = draw.integer(5, 9), draw.integer(0, 10**6)
+    ids, mask = padded(draw, 3, 3, vocab)
+    for options in ({}, {"attention_mask": mask}, {"eos_id": draw.integer(0, vocab - 1)}):
+        runs = [
+            student.generate(
+                PlacedSum(vocab, 4),
+                ids,
+                5,
+                temperature=9.0,
+                use_cache=use_cache,
+                generator=torch.Generator().manual_seed(seed),
+                **options,
+            ).ids
+            for use_cache in (True, False)
+        ]
+        expect.same(runs[0], runs[1], "ids")
+
+
+@suite.check(
+    "hidden_half_precision",
+    of="generate",
+    points=0.25,
+    claim="takes a model of float16 or bfloat16 logits, and never says a banned token",
+    teaching="secret inputs: catches answers made for the visible ones",
+)
+def half_precision(student: Any, draw: Draw) -> None:
+    vocab = 8
+    ids = draw.ids(5, 2, vocab)
+    for dtype in (torch.float16, torch.bfloat16):
+        rows = odd_logits(draw, vocab).to(dtype)
+        as_reference(
+            student,
+            partial(Table, rows),
+            ids,
+            3,
+            **draw_greedy(draw),
+            repetition_penalty=2.0,
+        )
+        banned = draw.ids(vocab, vocab, 2).bool()
+        banned[torch.arange(vocab), draw.ids(1, vocab, vocab)[0]] = False
+        model = Table(torch.zeros(vocab, vocab, dtype=dtype).masked_fill(banned, BANNED))
+        result = student.generate(model, ids, 9, repetition_penalty=1.5)
+        said = expect.tensor(result.ids, (5, 11))
+        expect.true(not banned[said[:, 1:-1], said[:, 2:]].any(), "a banned token was said")
+
+
+@suite.check(
+    "hidden_big_vocabulary",
+    of="generate",
+    points=0.25,
+    claim="equals the reference at a vocabulary of 50,000",
+    teaching="secret inputs: catches answers made for the visible ones",
+)
+def big_vocabulary(student: Any, draw: Draw) -> None:
+    ids = draw.ids(2, 3, 50_000)
+    as_reference(student, partial(PlacedSum, 50_000), ids, 2, **draw_greedy(draw))
+
+
+@suite.check(
+    "hidden_not_contiguous",
+    of="generate",
+    points=0.25,
+    claim="takes slices, transposes and expanded ids, and leaves its arguments as they are",
+    teaching="secret inputs: catches answers made for the visible ones",
+)
+def not_contiguous(student: Any, draw: Draw) -> None:
+    block = draw.ids(6, 4, 9)
+    for ids in (block.T, block[::2, 1:], block[:, :1].expand(6, 3)):
+        before = ids.clone()
+        mask = torch.ones_like(ids)
+        mask[0, 0] = 0
+        as_reference(
+            student, partial(PlacedSum, 9), ids, 3, temperature=0, eos_id=3, attention_mask=mask
+        )
+        expect.unchanged(ids, before, "ids")
+
+
+@suite.check(
+    "hidden_transformer",
+    of="generate",
+    points=0.25,
+    claim="gives a transformer's best token at each step, with the cache, past the window too",
+)
+def transformer(student: Any, draw: Draw) -> None:
+    model = tiny_gpt(draw.integer(0, 10**6), n_layers=draw.integer(1, 3), vocab_size=13)
+    ids = draw.ids(draw.integer(1, 4), draw.integer(2, 10), 13)
+    for knobs in ({"do_sample": False}, {"top_k": 1, "use_cache": False}):
+        result = student.generate(model, ids, 8, **knobs)
+        follows(model, expect.tensor(result.ids, (len(ids), ids.shape[1] + 8)), ids.shape[1])
+
+
+@suite.check(
+    "hidden_exceptions",
+    of="generate",
+    points=0.25,
+    claim="what cannot be done raises ValueError, also in the middle; the model's mode is restored",
+)
+def exceptions(student: Any, draw: Draw) -> None:
+    vocab = draw.integer(4, 8)
+    ids, following = torch.tensor([[1]]), torch.arange(vocab).roll(-1)
+    rows = 10 * torch.nn.functional.one_hot(following, vocab).float()
+    for broken in (torch.nan, BANNED):
+        rows[3] = broken
+        model = Table(rows).train()
+        with expect.raises(ValueError, "logits that decide nothing, at the third step"):
+            student.generate(model, ids, 9, do_sample=draw.integer(0, 1) == 1, top_k=1)
+        expect.true(model.training, "the model is left in eval mode")
+    for knobs in (
+        {"temperature": torch.nan},
+        {"temperature": torch.inf},
+        {"top_k": -draw.integer(1, 9)},
+        {"top_p": 1 + draw.uniform(0.01, 1)},
+        {"top_p": -0.1},
+        {"repetition_penalty": -draw.uniform(0.5, 2)},
+        {"repetition_penalty": torch.inf},
+        {"on_overflow": "slid"},
+        {"max_new_tokens": -draw.integer(1, 9)},
+    ):
+        model = Bigram(following.tolist()).train()
+        with expect.raises(ValueError, "a wrong argument"):
+            student.generate(model, ids, **{"max_new_tokens": 2, **knobs})
+        expect.true(model.training, "the model is left in eval mode")
+
+
+ALPHABET = "abc .\né߷漢字€🐢🐇\u0301"
+
+
+@suite.check(
+    "hidden_stream",
+    of="stream",
+    points=0.5,
+    claim="tells any text whole and piece by piece, each character once its last byte is there",
+)
+def stream(student: Any, draw: Draw) -> None:
+    said = "".join(ALPHABET[int(i)] for i in draw.ids(1, 12, len(ALPHABET))[0])
+    pieces = list(tell(student, ">", said.encode(), use_cache=draw.integer(0, 1) == 1))
+    expect.same("".join(pieces), ">" + said, "the pieces, joined,")
+    expect.true(
+        not any("\N{REPLACEMENT CHARACTER}" in piece for piece in pieces),
+        "a piece holds half a character",
+    )
+    expect.true(len([piece for piece in pieces if piece]) > 6, "the text comes in too few pieces")
+    # bytes that are no text, and a text cut in the middle of a character
+    for junk in (bytes(draw.ids(1, 9, 256)[0].tolist()), "🐢漢".encode()[: draw.integer(1, 6)]):
+        pieces = list(tell(student, said, junk))
+        whole = (said.encode() + junk).decode(errors="replace")
+        expect.same("".join(pieces), whole, "the pieces, joined,")
+
+
+@suite.check(
+    "hidden_stream_options",
+    of="stream",
+    points=0.25,
+    claim="hands each option on to generate, and returns its Generation",
+)
+def stream_options(student: Any, draw: Draw) -> None:
+    letters = [ord("a") + i for i in range(4)]
+    rows = torch.full((128, 128), BANNED)
+    rows[:, letters] = odd_logits(draw, 4)[draw.ids(1, 128, 4)[0]]
+    prompt = "".join(chr(letters[int(i)]) for i in draw.ids(1, 3, 4)[0])
+    for options in (
+        {"repetition_penalty": 2.0},
+        {"eos_id": letters[draw.integer(0, 3)]},
+        {"on_overflow": "stop"},
+        {"use_cache": False},
+    ):
+        pieces = student.stream(
+            Table(rows, 4), ByteTokenizer(), prompt, 6, do_sample=False, **options
+        )
+        told, result = [], None
+        while result is None:
+            try:
+                told.append(next(pieces))
+            except StopIteration as end:
+                result = end.value
+                expect.true(hasattr(result, "ids"), "the return value is no Generation")
+        ids = torch.tensor([list(prompt.encode())])
+        wanted = reference.generate(Table(rows, 4), ids, 6, do_sample=False, **options)
+        expect.same(result.ids, wanted.ids, "ids")
+        expect.same(result.finish_reason, wanted.finish_reason, "finish_reason")
+        expect.same(result.positions_forwarded, wanted.positions_forwarded, "positions_forwarded")
+        expect.same("".join(told), bytes(wanted.ids[0].tolist()).decode(), "the pieces, joined,")
+
+
+def tell(student: Any, prompt: str, said: bytes, **options: Any) -> Any:
+    """The stream of a model that says these bytes after the prompt."""
+    model = Script(prompt.encode() + said, block_size=128)
+    return student.stream(model, ByteTokenizer(), prompt, len(said), do_sample=False, **options)
