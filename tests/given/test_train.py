@@ -296,6 +296,14 @@ def test_the_loss_falls(finished: Path) -> None:
     assert measured[1] < measured[0]
 
 
+def test_the_learning_rates_follow_the_schedule(finished: Path) -> None:
+    state = torch.load(finished / "run" / "checkpoint.pt", weights_only=True)
+    recipe = Recipe(steps=40)
+    for optimizer, full in zip(state["optimizers"], (0.02, 6e-3), strict=True):
+        rates = [group["lr"] for group in optimizer["param_groups"]]
+        assert rates == pytest.approx([full * recipe.rate(39)])
+
+
 def test_a_run_leaves_a_model_that_can_be_loaded(finished: Path) -> None:
     out = finished / "out"
     assert sorted(path.name for path in out.iterdir()) == sorted(

@@ -7,8 +7,9 @@ in another order.
 
 from __future__ import annotations
 
+import importlib
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any
@@ -253,6 +254,29 @@ def test_two_calls_in_a_row_do_not_know_of_each_other(small: MiniGPT) -> None:
     first = generate(small, ids, 20, do_sample=False).ids
     generate(small, random_ids(small, 2, 9, seed=3), 20)
     assert torch.equal(generate(small, ids, 20, do_sample=False).ids, first)
+
+
+def test_with_the_cache_generate_goes_through_its_siblings(
+    small: MiniGPT, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # in a learner's folder these are the learner's own
+    module = importlib.import_module("solutions.generate")
+    calls: list[str] = []
+
+    def noted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            calls.append(name)
+            return original(*arguments, **options)
+
+        return call
+
+    for name in ("KVCache", "prefill", "decode_step"):
+        monkeypatch.setattr(module, name, noted(name, getattr(module, name)))
+    generate(small, random_ids(small, 1, 14), 5)
+    assert calls == ["KVCache", "prefill", "decode_step", "decode_step", "prefill", "prefill"]
+    calls.clear()
+    generate(small, random_ids(small, 1, 14), 5, use_cache=False)
+    assert calls == []
 
 
 # --- the window, and the work ---

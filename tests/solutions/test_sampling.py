@@ -324,7 +324,7 @@ def test_next_token_never_draws_a_banned_token() -> None:
         assert set(found.flatten().tolist()) == {1, 3}
 
 
-@pytest.mark.parametrize("temperature", [1e-30, 1e-6, 0.01])
+@pytest.mark.parametrize("temperature", [1e-37, 1e-30, 1e-6, 0.01])
 def test_next_token_at_a_tiny_temperature_does_not_overflow(temperature: float) -> None:
     logits = torch.tensor([[11.0, 3.0], [-5.0, -4.0], [1000.0, 999.0]])
     found = next_token(logits, temperature=temperature, generator=seeded())
