@@ -72,20 +72,30 @@ def outcomes_of(function: str, results: Sequence[Result]) -> dict[str, list[Any]
     return {name: outcomes for name, outcomes in found.items() if outcomes}
 
 
-def known_mistake(lesson: str, function: str, results: Sequence[Result]) -> KnownMistake | None:
+def known_mistake(
+    lesson: str, function: str, results: Sequence[Result], *, careless: bool = False
+) -> KnownMistake | None:
     """The one known mistake whose answers are those of the learner in every call of the function.
 
     Where several agree, one of them if they are declared to be of one family, else none: a wrong
-    hint is worse than no hint.
+    hint is worse than no hint. With `careless`, calls with a wrong argument, which should raise,
+    are left out: many a learner makes a known mistake and has not thought of wrong arguments yet.
     """
-    answers = outcomes_of(function, results)
+    look = without_refusals if careless else dict
+    answers = look(outcomes_of(function, results))
     agreeing = [
         mistake
         for mistake in load_known(lesson)
-        if mistake.of == function.split(".")[0] and same_answers(answers, mistake.outcomes)
+        if mistake.of == function.split(".")[0] and same_answers(answers, look(mistake.outcomes))
     ]
     families = {mistake.family or mistake.name for mistake in agreeing}
     return agreeing[0] if len(families) == 1 else None
+
+
+def without_refusals(outcomes: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The outcomes of the calls with right arguments."""
+    right = {name: [o for o in made if "refusal" not in o] for name, made in outcomes.items()}
+    return {name: made for name, made in right.items() if made}
 
 
 def same_answers(answers: dict[str, list[Any]], known: dict[str, list[Any]]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .record import StudentRaised, describe, identical
+from .record import REFUSAL_WANTED, StudentRaised, describe, identical
 
 
 class Mismatch(Exception):
@@ -129,6 +129,7 @@ def unchanged(now: Tensor, before: Tensor, name: str) -> None:
 @contextmanager
 def raises(error: type[BaseException], why: str) -> Iterator[None]:
     """The call inside raises `error`; `why` says for which argument it should."""
+    marked = REFUSAL_WANTED.set(True)
     try:
         yield
     except StudentRaised as raised:
@@ -139,6 +140,8 @@ def raises(error: type[BaseException], why: str) -> Iterator[None]:
             raise
     else:
         raise Mismatch(f"nothing was raised; expected {error.__name__}, for {why}")
+    finally:
+        REFUSAL_WANTED.reset(marked)
 
 
 def true(condition: bool, message: str) -> None:

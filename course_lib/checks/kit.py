@@ -277,6 +277,11 @@ def not_loaded(check: Check, error: BaseException) -> Result:
     )
 
 
+def on_right_arguments(result: Result) -> bool:
+    """Whether a check failed at a call that should give an answer, not at one that should raise."""
+    return not (result.calls and "refusal" in (result.calls[-1].outcome or {}))
+
+
 def explain(suite: Suite, student: Any, results: list[Result], folder: Path) -> None:
     """Find out why checks failed: another function that this one uses, or a known mistake."""
     from .diagnose import earlier_fault, helper_fault, known_mistake
@@ -290,6 +295,9 @@ def explain(suite: Suite, student: Any, results: list[Result], folder: Path) -> 
     earlier = cache(lambda function: earlier_fault(suite.lesson, function, folder))
     helper = cache(lambda function: helper_fault(suite.lesson, function, everything, folder))
     known = cache(lambda function: known_mistake(suite.lesson, function, everything))
+    careless = cache(
+        lambda function: known_mistake(suite.lesson, function, everything, careless=True)
+    )
     for result in results:
         if result.passed or result.cause in (NOT_ATTEMPTED, EARLIER_LESSON):
             continue
@@ -297,5 +305,7 @@ def explain(suite: Suite, student: Any, results: list[Result], folder: Path) -> 
             result.cause, result.hint = EARLIER_LESSON, earlier(result.of)
         elif helper(result.of) is not None:
             result.hint = helper(result.of)
-        elif (mistake := known(result.of)) is not None:
+        elif (mistake := known(result.of)) is not None or (
+            on_right_arguments(result) and (mistake := careless(result.of)) is not None
+        ):
             result.mistake, result.hint = mistake.name, mistake.hint

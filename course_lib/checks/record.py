@@ -10,12 +10,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+# set while a check makes calls that should raise
+REFUSAL_WANTED: ContextVar[bool] = ContextVar("refusal_wanted", default=False)
 LARGEST_LISTED = 64  # a tensor of more elements is remembered by its shape and a few projections
 REL, ABS = 1e-4, 1e-5
 
@@ -102,15 +105,20 @@ def recorded_call(
         raise
     except BaseException as error:  # SystemExit too: a learner's exit() is an answer like any other
         call.raised = error
-        call.outcome = {"raised": type(error).__name__} | effects(named, before)
+        call.outcome = {"raised": type(error).__name__} | effects(named, before) | purpose()
         raise StudentRaised(call, error) from error
     call.returned = snapshot(returned)
-    call.outcome = {"returned": encode(returned)} | effects(named, before)
+    call.outcome = {"returned": encode(returned)} | effects(named, before) | purpose()
     if isinstance(returned, Iterator):
         return recorded_pieces(call, returned, named, before)
     if inspect.isclass(target):
         return RecordedObject(calls, name, returned)
     return returned
+
+
+def purpose() -> dict[str, bool]:
+    """Marks the outcome of a call that a check makes with a wrong argument, to be refused."""
+    return {"refusal": True} if REFUSAL_WANTED.get() else {}
 
 
 def recorded_pieces(
@@ -251,13 +259,16 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        # tokens_per_second differs from run to run
-        return {
-            field.name: encode(getattr(value, field.name))
-            for field in fields(value)
-            if field.name != "tokens_per_second"
-        }
+        return {field.name: encode_field(value, field.name) for field in fields(value)}
     return {"type": "object"}
+
+
+def encode_field(value: Any, name: str) -> Any:
+    """A field of a dataclass; of a speed, which differs from run to run, only that it is there."""
+    found = getattr(value, name)
+    if name == "tokens_per_second" and isinstance(found, float | int):
+        return "a number"
+    return encode(found)
 
 
 def encode_tensor(tensor: Tensor) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,7 +16,7 @@ from autograder.authoring.proof_table import as_markdown, with_table
 from autograder.bank import Bank, find_bank
 from autograder.errors import CourseError
 from course_lib.checks.diagnose import known_mistake, load_known
-from course_lib.checks.kit import Suite, find_suite, lessons, run_check
+from course_lib.checks.kit import Suite, find_suite, lessons, run_check, run_lesson
 
 MISTAKES_A_LESSON, MISTAKES, VARIANTS = 10, 110, 40
 
@@ -106,6 +108,29 @@ def test_a_mistake_written_in_another_way_is_named_all_the_same() -> None:
 
     assert diagnose(one_too_few) == "keeps_one_less"
     assert diagnose(also_one_too_few) == "keeps_one_less"
+
+
+def test_a_mistake_without_care_for_wrong_arguments_is_named_where_it_shows(
+    tmp_path: Path,
+) -> None:
+    for path in (ROOT / "course_lib").glob("*.py"):
+        shutil.copyfile(path, tmp_path / path.name)
+    source = """\"\"\"Lesson 3: top-k.\"\"\"
+import torch
+
+def top_k_filter(logits, k):
+    logits = logits.float()
+    if not k:
+        return logits
+    values = logits.topk(min(k, logits.shape[-1])).values
+    return logits.masked_fill(logits < values[..., -1], -torch.inf)
+"""
+    (tmp_path / "top_k.py").write_text(source, encoding="utf-8")
+    results = {result.id: result for result in run_lesson("top_k", folder=tmp_path)}
+    assert results["top_k-rows_apart"].mistake == "threshold_lost_its_axis"
+    # what fails for want of a ValueError is another matter
+    assert not results["top_k-negative_k"].passed
+    assert results["top_k-negative_k"].mistake is None
 
 
 def test_two_mistakes_at_once_get_no_hint() -> None:
