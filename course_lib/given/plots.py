@@ -25,6 +25,7 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from PIL import Image
 
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, BLACK = (
     "#0072b2",
@@ -370,7 +371,7 @@ def grid(
         for label, row in zip(down, table, strict=True)
     ]
     if len(told) > 2 * TOLD:
-        told[2 * TOLD - 1 : -1] = [f"and {len(told) - 2 * TOLD} more rows, up to"]
+        told[2 * TOLD - 1 :] = [f"after {len(told) - 2 * TOLD} more rows {told[-1]}"]
     alt = (
         f"{title}. Grid of {len(down)} rows ({ylabel}) and {len(across)} columns ({xlabel}). "
         f"{'; '.join(told)}."
@@ -411,6 +412,24 @@ def grid(
     return _figure(draw, min(1.5 + 0.22 * len(down), 4.6), alt)
 
 
+def column(*figures: Figure) -> Figure:
+    """Several figures as one, from top to bottom, such as the stages of a step.
+
+    Raises ValueError if there are none.
+    """
+    from PIL import Image
+
+    if not figures:
+        raise ValueError("no figures: a column needs 1 or more")
+    pictures = [Image.open(io.BytesIO(figure.png)).convert("RGB") for figure in figures]
+    size = max(p.width for p in pictures), sum(p.height for p in pictures)
+    paper, top = Image.new("RGB", size, PAPER), 0
+    for picture in pictures:
+        paper.paste(picture, (0, top))
+        top += picture.height
+    return Figure(" ".join(figure.alt for figure in figures), _png(paper))
+
+
 def _figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:
     """Draw on fresh paper of `height` inches; nothing of matplotlib's own state is touched."""
     # matplotlib takes half a second to import: only who draws shall wait for it
@@ -433,10 +452,14 @@ def _figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:
             paper.legend(handles, labels, loc="outside lower center", ncols=3)
         canvas.draw()
         picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    return Figure(alt, _png(picture))
+
+
+def _png(picture: Image.Image) -> bytes:
+    """The bytes of a file: few colours make it small; no date and no version are in it."""
     png = io.BytesIO()
-    # few colours make a small file, and nothing but the data goes into it: no date, no version
     picture.quantize(64).save(png, format="png", optimize=True)
-    return Figure(alt, png.getvalue())
+    return png.getvalue()
 
 
 @contextmanager

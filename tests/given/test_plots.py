@@ -18,7 +18,7 @@ from IPython.core.formatters import DisplayFormatter
 from PIL import Image
 
 from course_lib.given import plots
-from course_lib.given.plots import Figure, bars, distribution, grid, lines, roulette
+from course_lib.given.plots import Figure, bars, column, distribution, grid, lines, roulette
 
 Y = torch.tensor([2.0, 1.0, 0.1, -1.0, -2.0])
 
@@ -41,6 +41,7 @@ def every_figure() -> list[Figure]:
         lines([1, 2, 4], {"with": [1, 2, 3], "without": [1, 4, 16]}, "Lines", "n", "s", log="xy"),
         roulette("abc", [0.2, 0.7, 0.1], 0.5, "Roulette"),
         grid(torch.tensor([[0, 1, 2]]), ["not", "old", "new"], ["query"], "abc", "Grid"),
+        column(bars("ab", {"p": [0.5, 0.5]}, "Top"), roulette("ab", [0.5, 0.5], 0.1, "Bottom")),
     ]
 
 
@@ -110,6 +111,15 @@ def test_a_batch_of_one_and_half_precision_are_fine() -> None:
     )
 
 
+def test_a_column_is_one_figure_that_shows_and_tells_all_of_its_own() -> None:
+    parts = [bars("ab", {"p": [0.5, 0.5]}, "Top"), roulette("ab", [0.5, 0.5], 0.1, "Bottom")]
+    together = column(*parts)
+    assert together.alt == f"{parts[0].alt} {parts[1].alt}"
+    assert pixels(together).shape[0] == sum(pixels(part).shape[0] for part in parts)
+    with pytest.raises(ValueError, match="no figures"):
+        column()
+
+
 def test_lines_tell_scales_and_some_points() -> None:
     figure = lines(
         range(1, 101), {"cost": [n * n for n in range(1, 101)]}, "Cost", "n", "steps", log="y"
@@ -156,7 +166,7 @@ def test_a_grid_tells_each_rows_stretches() -> None:
 
 def test_a_grid_of_many_rows_is_summed_up_but_for_the_last_one() -> None:
     figure = grid(torch.eye(30), ["off", "on"], range(30), range(30), "Diagonal")
-    assert "10: off 0 to 9, on 10, off 11 to 29; and 18 more rows, up to; 29: off 0" in figure.alt
+    assert figure.alt.endswith("off 11 to 29; after 18 more rows 29: off 0 to 28, on 29.")
 
 
 def test_the_cells_of_a_grid_are_drawn_where_they_are() -> None:
