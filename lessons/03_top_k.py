@@ -196,7 +196,9 @@ plots.distribution(logits, tokenizer, kept=kept, top=12, title=f"k = 5, after: {
 # %%
 def picture(k: int):
     kept = top_k_filter(logits, k).isfinite()
-    return plots.distribution(logits, tokenizer, kept=kept, top=20, title=f"k = {k}, after: {prompt}")
+    return plots.distribution(
+        logits, tokenizer, kept=kept, top=20, title=f"k = {k}, after: {prompt}"
+    )
 
 
 explore(picture, k=(0, 20, 5))
