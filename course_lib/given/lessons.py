@@ -10,9 +10,12 @@ _FIRST_LINE = re.compile(r'"""Lesson (\d+): (.+)')
 
 
 def number(lesson: str) -> int:
-    """The lesson's number; 99, after all others, where its module names none."""
-    found = _first_line(lesson)
-    return int(found[1]) if found else 99
+    """The lesson's number; 99, after all others, where neither module nor notebook names one."""
+    if found := _first_line(lesson):
+        return int(found[1])
+    # a learner may have written the whole file anew, without its first line
+    notebooks = sorted(COURSE_LIB.parent.glob(f"[0-9][0-9]_{lesson}.ipynb"))
+    return int(notebooks[0].name[:2]) if notebooks else 99
 
 
 def heading(lesson: str) -> str:
@@ -20,7 +23,8 @@ def heading(lesson: str) -> str:
     found = _first_line(lesson)
     # a stretch lesson has no module, and a learner may have edited the line
     if not found:
-        return lesson.replace("_", " ")
+        title = lesson.replace("_", " ")
+        return f"Lesson {number(lesson)}: {title}" if number(lesson) < 99 else title
     title = found[2].strip('. "')
     return f"Lesson {found[1]}: {title}"
 

@@ -50,3 +50,15 @@ def test_a_lesson_is_found_by_any_of_its_names(word: str) -> None:
 def test_an_unknown_lesson_names_those_there_are() -> None:
     with pytest.raises(ValueError, match=r"no lesson 'top_q': take one of training, temperature"):
         lessons.find_lesson("top_q", ALL)
+
+
+def test_a_file_written_anew_keeps_the_number_of_its_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course_lib = tmp_path / "course_lib"
+    course_lib.mkdir()
+    (course_lib / "top_k.py").write_text("def top_k_filter(): ...\n", encoding="utf-8")
+    (tmp_path / "03_top_k.ipynb").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(lessons, "COURSE_LIB", course_lib)
+    assert lessons.number("top_k") == 3
+    assert lessons.heading("top_k") == "Lesson 3: top k"
