@@ -1,4 +1,4 @@
-"""The built notebooks, run: with the solutions they give what they show, with bare stubs they go on."""
+"""The built notebooks, run: with the solutions as they show, with bare stubs to their end."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ def test_notebook_gives_what_it_shows_with_the_solutions(lesson: Lesson, tmp_pat
 def test_notebook_goes_on_with_bare_stubs(lesson: Lesson, tmp_path: Path) -> None:
     lay_bare(tmp_path)
     notebook = nbformat.read(lesson.notebook, as_version=4)
-    client = NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
-    )
+    here = {"metadata": {"path": str(tmp_path)}}
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=here)
     client.execute()  # raises at an error in a cell that is no test cell
     for cell in notebook.cells:
         errors = [o for o in cell.get("outputs", []) if o.output_type == "error"]
