@@ -229,8 +229,8 @@ def telling(lines: list[str]) -> list[str]:
 
 
 def lines_of(path: str, data: bytes) -> list[str]:
-    """The telling lines of a file as a reader sees it; the weights have none."""
-    if path.endswith(".safetensors"):
+    """The telling lines of a file as a reader sees it; weights and pictures have none."""
+    if path.endswith((".safetensors", ".png")):
         return []
     text = data.decode()
     if path.endswith(".ipynb"):
