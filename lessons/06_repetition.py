@@ -93,19 +93,21 @@ print([f"{repeats(['no', 'no', 'no', 'yes'], n):.3f}" for n in (1, 2)])
 
 # %%
 circling = (
-    "The robot wanted to sing. It wanted to sing all day, but it did not know a song. The cricket said it should "
-    "try. It wanted to try, but it did not know a song. So it went home, but it did not know a song."
+    "The robot wanted to sing. It wanted to sing all day, but it did not know a song. The cricket "
+    "said it should try. It wanted to try, but it did not know a song. So it went home, but it did "
+    "not know a song."
 )
 straight = (
-    "The robot wanted to sing, but it had never heard a song. It knocked at the door of a cricket. The cricket "
-    "played all night, and in the morning the robot hummed along, and in the evening it was proud of a song."
+    "The robot wanted to sing, but it had never heard a song. It knocked at the door of a cricket. "
+    "The cricket played all night, and in the morning the robot hummed along, and in the evening it "
+    "was proud of a song."
 )
 for name, text in [("circling", circling), ("straight", straight)]:
     rates = "   ".join(f"n = {n}: {repeats(text.split(), n):.3f}" for n in (1, 2, 4))
     print(f"{name}   {rates}")
 
 # %% [markdown]
-# Single words come back in any text, since there are few small words, and a story has one hero. Even some pairs do. Nobody says the same four words twice by chance: from n = 4 on a repeat means a circle. (By the way: for `split`, are
+# Single words come back in any text, since there are few small words, and a story has one hero. Even some pairs do. But the same four words hardly ever come twice by chance: from n = 4 on a repeat means a circle. (By the way: for `split`, are
 # `song.` and `song` the same word?)
 #
 # And MiniGPT's own story, in tokens:
@@ -138,7 +140,7 @@ curves = {sentence: surprise_by_copy(" " + sentence) for sentence in sentences}
 plots.lines(range(1, 7), curves, "Heard before", "copy", "nats a token")
 
 # %% [markdown]
-# From the second copy on both surprise the model far less, nonsense too. It has learned that texts take up again what they said, and that is true of the stories that it read. But now it reads *its own* words: one
+# From the second copy on both surprise the model far less, nonsense too. The model has learned that texts take up again what they said, and that is true of the stories that it read. But now it reads *its own* words: one
 # sentence said twice makes the third time likelier, and nothing ever breaks the circle. Holtzman et al. found the same in GPT-2, with each copy likelier than the one before (2020, [arXiv 1904.09751](https://arxiv.org/abs/1904.09751)).
 #
 # (Drawing instead of taking the best helps: sooner or later another token is drawn. It also gets stuck, more rarely.)
