@@ -261,9 +261,7 @@ print("places:", places.tolist())
 print("ids:   ", ids_by_rank[places].tolist())
 
 # %% [markdown]
-# Same probabilities, other order, other tokens for the same u. Is that allowed? Certainly: each token still has a stretch of its own length. Only the *frequencies* are promised, not which u means what. Whoever forgets the way from place to id, though, gets a token that was never meant.
-#
-# > **In the wild.** To draw a place among the k best and to return it as if it were an id is a classic of student code. It looks fine as long as the best token has id 0.
+# Same probabilities, other order, other tokens for the same u. Is that allowed? Certainly: each token still has a stretch of its own length. Only the *frequencies* are promised, not which u means what. Whoever forgets the way from place to id, though, and returns the place as if it were an id, gets a token that was never meant. It is a classic slip after `topk` or `sort`, and a test whose best token has id 0 may well miss it.
 #
 # ### On the steps
 #
