@@ -99,8 +99,8 @@ circling = (
 )
 straight = (
     "The robot wanted to sing, but it had never heard a song. It knocked at the door of a cricket. "
-    "The cricket played all night, and in the morning the robot hummed along, and in the evening it "
-    "was proud of a song."
+    "The cricket played all night, and in the morning the robot hummed along, and in the evening "
+    "it was proud of a song."
 )
 for name, text in [("circling", circling), ("straight", straight)]:
     rates = "   ".join(f"n = {n}: {repeats(text.split(), n):.3f}" for n in (1, 2, 4))
@@ -551,9 +551,8 @@ for sentences in (1, 4, 16):
     with torch.inference_mode():
         scores = model(ids)[:, -1]
     row = [f(scores, ids, 1.2).softmax(dim=-1) for f in (apply_repetition_penalty, counts)]
-    print(
-        f"{sentences:>2} sentences: P(.) is {row[0][0, stop]:.3f}, with counting {row[1][0, stop]:.3f}"
-    )
+    right, counted = (p[0, stop].item() for p in row)
+    print(f"{sentences:>2} sentences: P(.) is {right:.3f}, with counting {counted:.3f}")
 
 # %% [markdown]
 # <details><summary>What happened, and how to mend it</summary>
