@@ -68,18 +68,19 @@ def ids_of(text: str) -> torch.Tensor:
 #
 # > **forward → last logits → penalty → temperature → top-k → top-p → draw → append → forward → ...**
 #
-# **Predict.** Two of these steps may change places and nothing happens. Which? And which neighbours must never be swapped?
+# **Predict.** Two pairs of neighbours in this row may change places, and nothing happens. Which? And which steps must never be swapped?
 #
 # <details><summary>Answer</summary>
 #
-# Penalty and temperature: one multiplies or divides single logits, the other divides all of them, and multiplication does not mind the order. But the penalty has to come before the *filters*, or it only shuffles what they have left (lesson 6). And top-p has to come after the temperature, since it measures probabilities,
-# which the temperature changes (lesson 4).
+# Penalty and temperature: one multiplies or divides single logits, the other divides all of them, and multiplication does not mind the order. Temperature and top-k: the k best are the k best at any temperature.
+#
+# But the penalty changes who is best, so it has to come before the *filters*, or it only shuffles what they have left (lesson 6). And top-p measures probabilities, so it has to come after everything that changes them (lesson 4).
 #
 # </details>
 #
 # ## 2. One step in slow motion
 #
-# Here is a text on its way. Each frame shows one step from top to bottom: the context with what the model thinks of it, what the filters leave, the wheel with the ball on it, and the cache. All of it comes out of functions that you have written already.
+# Here is a text on its way. Each frame is one step, read it from top to bottom: the context, the probabilities after penalty and temperature, what the filters leave of them, the wheel with the ball on it, and the cache. All of it comes out of functions that you have written already.
 
 
 # %%
@@ -117,7 +118,7 @@ knobs = {"temperature": (0.1, 2.0, 0.8), "top_k": (1, 40, 8), "top_p": (0.0, 1.0
 explore(play, step=(0, 12, 2), **knobs, penalty=(1.0, 2.0, 1.0))
 
 # %% [markdown]
-# Move the step with the arrow keys. Then stay at one step and turn one knob after the other: the bars change at once, the wheel with them. The ball stays where it is, for u comes from a seed; but on another wheel it may lie on another token, and from there on it is another story.
+# Move the step with the arrow keys. Then stay at one step and turn one knob after the other. The ball stays where it is, for u comes from a seed. But the wheel changes under it, so it may come to lie on another token; and as the earlier steps are played with the new knob as well, you may suddenly find yourself in another story.
 #
 # **Predict.** In each frame the newest token is white in the cache's row. Why is it not in the cache?
 #
@@ -153,7 +154,7 @@ explore(play, step=(0, 12, 2), **knobs, penalty=(1.0, 2.0, 1.0))
 # 1. this section: greedy, everything read again in each step, `do_sample=False` only, and the ends;
 # 2. section 4: the knobs; 3. section 5: window and cache; 4. section 6: padding; 5. section 7: manners; 6. section 8: `stream`.
 #
-# After each, run that section's checks. Those of later sections can wait. A first look, with a toy model that can count: after 0 it says 1, after 1 it says 2, and so on up to 4, and then 0.
+# After each, run that section's checks. Those of later sections can wait, and a field of `Generation` that you can't fill yet may hold a 0. A first look, with a toy model that can count: after 0 it says 1, after 1 it says 2, and so on up to 4, and then 0.
 
 # %%
 counting = Bigram([1, 2, 3, 4, 0])
@@ -318,6 +319,7 @@ print(f"torch {torch.__version__}, device {torch.get_default_device()}, seed 42"
 # - A prompt may be longer than the window from the start. Which part of it does the model see?
 # - `"stop"`: is it over when the window is full, or one token later? (Lesson 7, section 8.)
 # - With `use_cache=False` nothing is kept: `model(ids)` on the window, and its last row.
+# - How many positions does the cache need room for, at most? And numbers of which kind? Those of the model's weights, if it has any: our toys have none, and take float32.
 # - Count what you hand to the model, and add it up: `positions_forwarded`.
 #
 # ### Checks
@@ -438,7 +440,7 @@ print(mask)
 # The model takes care of positions and of who may look at whom, as long as it gets the mask (lesson 7). What is left for you:
 #
 # - After each step the text is one longer. And the mask?
-# - When the window slides, whose window slides with it?
+# - When the window slides, what has to slide with it?
 # - Padding is no word that was said. Whom do you have to tell?
 # - Above, padding *is* the end token. Does that end anything?
 #
@@ -496,7 +498,18 @@ check("generate-arguments_untouched")
 check("generate-bad_arguments")
 
 # %% [markdown]
-# ### Find the bug: a guest who forgets his coat
+# A streamer can be anything that may be called with the new ids. **Predict** what a list's `append` hears from the two rows of section 3, one of which is over early.
+
+# %%
+heard, prompts = [], torch.tensor([[0], [2]])
+ending = Bigram([1, 4, 3, 0, 2])
+generate(ending, prompts, 9, do_sample=False, eos_id=4, pad_id=0, streamer=heard.append)
+print([token.flatten().tolist() for token in heard])
+
+# %% [markdown]
+# One column at a time, filling included: the columns of the table, but for the prompt.
+#
+# ### Find the bug: the light left on
 #
 # `stream` will be a *generator* in Python's sense: a function with `yield`, which pauses there, and lives on. This one tells a story without gradients, as it should. Meanwhile the caller trains something else.
 #
@@ -581,7 +594,7 @@ check("generate-stream_returns")
 #
 # ## 9. It speaks
 #
-# Sit back. Every token of this goes through your code.
+# Sit back. Every token of this goes through your code. Run these two cells, and watch.
 
 
 # %%
