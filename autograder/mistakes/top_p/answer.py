@@ -3,11 +3,7 @@
 import torch
 from torch import Tensor
 
-from ...bank import Bank
-from .common import BANNED, ban, mass_before, nucleus_mask, prepared, when_on
-
-bank = Bank("top_p")
-
+from .common import BANNED, ban, bank, mass_before, nucleus_mask, prepared, when_on
 
 # --- what comes back ---
 

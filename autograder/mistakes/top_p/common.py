@@ -6,6 +6,10 @@ from functools import wraps
 import torch
 from torch import Tensor
 
+from ...bank import Bank
+
+bank = Bank("top_p")
+
 BANNED = -torch.inf
 
 Cut = Callable[[Tensor, float], Tensor]

@@ -3,10 +3,7 @@
 import torch
 from torch import Tensor
 
-from ...bank import Bank
-from .common import BANNED, ban, mass_before, nucleus_mask, prepared, ranked, when_on
-
-bank = Bank("top_p")
+from .common import BANNED, ban, bank, mass_before, nucleus_mask, prepared, ranked, when_on
 
 
 @bank.mistake("top_p_filter")

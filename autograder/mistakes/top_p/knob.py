@@ -3,10 +3,7 @@
 import torch
 from torch import Tensor
 
-from ...bank import Bank
-from .common import ban, mass_before, nucleus_mask, prepared, ranked
-
-bank = Bank("top_p")
+from .common import ban, bank, mass_before, nucleus_mask, prepared, ranked
 
 
 @bank.mistake("top_p_filter")

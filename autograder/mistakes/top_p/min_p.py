@@ -2,10 +2,7 @@
 
 from torch import Tensor
 
-from ...bank import Bank
-from .common import BANNED, ban, mass_before, nucleus_mask, prepared
-
-bank = Bank("top_p")
+from .common import BANNED, ban, bank, mass_before, nucleus_mask, prepared
 
 
 @bank.mistake("min_p_filter")
