@@ -1,4 +1,4 @@
-"""The learner's command line: `course generate`, `course check`, `course progress`.
+"""The learner's command line: `course generate`, `check`, `progress`, `solution`, `adopt`.
 
 What can go wrong is told in one line on the error stream, with what to do; exit code 2 is wrong
 use, 1 is everything else that did not succeed. torch is imported inside of the commands only, so
@@ -185,6 +185,60 @@ def show_progress() -> None:
     )
     for path in progress.damaged_records():
         console.print(f"A damaged record was kept aside: {path}", markup=False, highlight=False)
+
+
+@app.command()
+def solution(
+    lesson: Annotated[str, typer.Argument(help="A lesson such as top_k or 3.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask first.")] = False,
+) -> None:
+    """Show how the course wrote a lesson, after asking whether you mean it."""
+    from . import reference
+
+    try:
+        found = reference.find_reference(lesson)
+    except ValueError as error:
+        _fail(str(error), 2)
+    except reference.NoReference as error:
+        _fail(str(error))
+    if not yes:
+        # on the error stream, so that the solution alone can go into a file
+        question = f"Show the solution of {found.lesson}? You can't find it by yourself after that."
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            _fail("nothing was shown")
+    print(found.module, end="")
+
+
+@app.command()
+def adopt(
+    lesson: Annotated[
+        str, typer.Argument(help="A lesson such as top_k or 3, or the file that unlocks one.")
+    ],
+) -> None:
+    """Put the solution of a lesson in place of your file, which is kept beside it."""
+    from pathlib import Path
+
+    from . import reference
+
+    try:
+        if lesson.endswith(".json"):
+            found = reference.read_handout(Path(lesson))
+        else:
+            found = reference.find_reference(lesson)
+        done = reference.adopt(found)
+    except ValueError as error:
+        _fail(str(error), 2)
+    except reference.NoReference as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}: mend that and try again")
+    if not done.changed:
+        print(f"{done.file} is the course's already")
+        return
+    print(f"{done.file} is the course's now")
+    if done.kept is not None:
+        print(f"yours is kept in {done.kept}")
 
 
 def _show_checks(results: list[Result]) -> None:
