@@ -1,10 +1,11 @@
-"""The instructor's command line: `autograder stubs`, `lessons`, `known`, `proof`, `study`."""
+"""The instructor's command line: makes the lessons, the checks and the learner's editions."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +33,13 @@ console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail if something is stale.")]
+
+
+class Edition(StrEnum):
+    """For whom a release is."""
+
+    SELF_STUDY = "self-study"
+    CLASS = "class"
 
 
 @app.command()
@@ -126,6 +134,52 @@ def study(
     from .authoring.edition import cut_edition
 
     _tell(cut_edition(folder), folder)
+
+
+@app.command()
+def release(
+    folder: Annotated[Path, typer.Argument(help="Where it goes.")],
+    edition: Annotated[
+        Edition,
+        typer.Option(help="self-study: one folder, with solutions. class: one a lesson, without."),
+    ],
+) -> None:
+    """Make what goes out: a self-study edition, or nbgrader's release folder for a class."""
+    from .authoring.release import release_class, release_self_study
+
+    if edition is Edition.SELF_STUDY:
+        _tell(release_self_study(folder), folder)
+        return
+    for slug, report in release_class(folder).items():
+        _tell(report, folder / slug)
+
+
+@app.command()
+def unlock(
+    lesson: Annotated[str, typer.Argument(help="A lesson such as top_k or 3.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The file; by default unlock_NAME.json.")
+    ] = None,
+) -> None:
+    """Write a file that gives one lesson's solution to a learner: `course adopt FILE` takes it."""
+    from course_lib.given.reference import Reference, as_handout
+
+    from .authoring.files import write_atomically
+    from .authoring.layout import ROOT, find_lesson, solution_path
+
+    found = find_lesson(lesson)
+    if not found.graded:
+        raise CourseError(f"{found.name} is a stretch lesson: it has no solution to hand out")
+    path = out or Path(f"unlock_{found.name}.json")
+    # `course adopt` tells a file from a lesson by it
+    if path.suffix != ".json":
+        raise CourseError(f"{path} must end in .json: name it {path.name}.json")
+    module = solution_path(ROOT, found.name).read_text(encoding="utf-8")
+    data = as_handout(Reference(found.name, module)).encode()
+    if path.exists() and path.read_bytes() != data:
+        raise CourseError(f"{path} is there already and holds something else: name another with -o")
+    write_atomically(path, data)
+    console.print(f"{escape(str(path))}: hand it out; `course adopt {escape(path.name)}` takes it")
 
 
 def _tell(report: Report, folder: Path) -> None:

@@ -72,6 +72,14 @@ def deliver(files: Mapping[str, bytes], folder: Path, version: str) -> Report:
     return report
 
 
+def versions(folder: Path) -> dict[str, list[str]]:
+    """The sha256 of every version of a file that was ever delivered into `folder`, by path.
+
+    Raises CourseError if the manifest is damaged.
+    """
+    return {path: record.versions for path, record in _read_manifest(folder).items()}
+
+
 def _deliver_file(
     folder: Path, path: str, data: bytes, digest: str, record: _Record, report: Report
 ) -> None:

@@ -1,4 +1,7 @@
-"""Cuts a learner's edition: a project of its own, with stubs and nothing of the solutions."""
+"""Cuts a learner's edition: a project of its own, with stubs in place of the solutions.
+
+The self-study edition alone has the solutions too, in a folder of their own, to be revealed.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import CourseError
 from .delivery import Report, deliver
 from .files import sha256, write_atomically
-from .layout import ROOT, Lesson, course_files, lessons, model_files
+from .layout import ROOT, Lesson, course_files, lessons, model_files, solution_files
 from .solved import solve
 from .stubs import cut_stubs
 
@@ -25,8 +28,16 @@ _COPIED = ("constraints.txt", "course_launcher.py", "install.py")
 _HOUSE = ("autograder", "course_lib", "lessons", "models", "solutions", "tests", ".git", ".venv")
 
 
-def edition_files(root: Path = ROOT) -> dict[str, bytes]:
-    """All files of the edition by path. The stubs are cut afresh, whatever `course_lib/` holds.
+# a workspace lies inside of the course, whose solutions are in reach; the others go out alone
+Kind = Literal["workspace", "self-study", "class"]
+
+
+def edition_files(
+    root: Path = ROOT, kind: Kind = "workspace", only: Lesson | None = None
+) -> dict[str, bytes]:
+    """All files of an edition by path. The stubs are cut afresh, whatever `course_lib/` holds.
+
+    `only` leaves out the notebooks of all other lessons.
 
     Raises CourseError if a file that belongs to it is missing.
     """
@@ -37,25 +48,33 @@ def edition_files(root: Path = ROOT) -> dict[str, bytes]:
         files[_relative(path, root)] = path.read_bytes()
     for name in _COPIED:
         files[name] = _read(root / name)
-    numbered = lessons(root)
+    if kind == "self-study":
+        for path in solution_files(root):
+            files[_relative(path, root)] = path.read_bytes()
+    numbered = lessons(root) if only is None else [only]
     for lesson in numbered:
         files[lesson.notebook.name] = _stripped(lesson, root)
     files["pyproject.toml"] = _pyproject(root).encode()
-    files["README.md"] = _readme(numbered).encode()
+    files["README.md"] = _readme(numbered, kind).encode()
     return files
 
 
-def cut_edition(folder: Path, root: Path = ROOT) -> Report:
-    """Cut the edition into `folder`, which may hold an earlier one with a learner's work.
+def cut_edition(folder: Path, root: Path = ROOT, kind: Kind = "workspace") -> Report:
+    """Cut an edition into `folder`, which may hold an earlier one with a learner's work.
 
     Raises CourseError if `folder` belongs to the course itself.
     """
+    refuse_house(folder, root)
+    files = edition_files(root, kind)
+    return deliver(files, folder.resolve(), edition_version(files, root))
+
+
+def refuse_house(folder: Path, root: Path = ROOT) -> None:
+    """Raise CourseError if `folder` belongs to the course itself."""
     folder, root = folder.resolve(), root.resolve()
     own = {root / name for name in _HOUSE}
     if folder == root or own & {folder, *folder.parents}:
         raise CourseError(f"{folder} belongs to the course itself: name another, say workspace")
-    files = edition_files(root)
-    return deliver(files, folder, edition_version(files, root))
 
 
 def edition_version(files: dict[str, bytes], root: Path = ROOT) -> str:
@@ -89,10 +108,15 @@ def _stripped(lesson: Lesson, root: Path) -> bytes:
         ) from error
 
 
-def _readme(numbered: list[Lesson]) -> str:
+def _readme(numbered: list[Lesson], kind: Kind) -> str:
     rows = [f"| {_title(lesson)} | `{lesson.notebook.name}` |" for lesson in numbered]
-    first = numbered[0].notebook.name if numbered else ""
-    return _fill("README.md", {"lessons": "\n".join(rows), "first": first})
+    stuck = "class" if kind == "class" else "self-study"
+    values = {
+        "lessons": "\n".join(rows),
+        "first": numbered[0].notebook.name if numbered else "",
+        "stuck": (TEMPLATES / f"stuck-{stuck}.md").read_text(encoding="utf-8").rstrip("\n"),
+    }
+    return _fill("README.md", values)
 
 
 def _title(lesson: Lesson) -> str:

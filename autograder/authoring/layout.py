@@ -141,6 +141,15 @@ def model_files(root: Path = ROOT) -> list[Path]:
     ]
 
 
+def solution_files(root: Path = ROOT) -> list[Path]:
+    """The modules of `solutions/`, the package's own file first."""
+    return [
+        path
+        for path in sorted((root / "solutions").glob("*.py"))
+        if not _is_debris(path.relative_to(root))
+    ]
+
+
 def _is_debris(path: Path) -> bool:
     """Whether a file is an editor's backup, a cache or otherwise hidden."""
     return (
