@@ -1,6 +1,7 @@
 """Cuts a learner's edition: a project of its own, with stubs in place of the solutions.
 
-The self-study edition alone has the solutions too, in a folder of their own, to be revealed.
+The self-study edition alone has the solutions too, in a folder of their own, to be revealed, and
+the checks that are hidden elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from typing import Any, Literal
 from ..errors import CourseError
 from .delivery import Report, deliver
 from .files import sha256, write_atomically
-from .layout import ROOT, Lesson, course_files, lessons, model_files, solution_files
+from .layout import (
+    ROOT,
+    Lesson,
+    course_files,
+    hidden_files,
+    lessons,
+    model_files,
+    solution_files,
+)
 from .solved import solve
 from .stubs import cut_stubs
 
@@ -51,6 +60,9 @@ def edition_files(
     if kind == "self-study":
         for path in solution_files(root):
             files[_relative(path, root)] = path.read_bytes()
+        # what a grader hides, a learner without one may run
+        for path in hidden_files(root):
+            files[f"thorough/{path.name}"] = path.read_bytes()
     numbered = lessons(root) if only is None else [only]
     for lesson in numbered:
         files[lesson.notebook.name] = _stripped(lesson, root)

@@ -143,9 +143,18 @@ def model_files(root: Path = ROOT) -> list[Path]:
 
 def solution_files(root: Path = ROOT) -> list[Path]:
     """The modules of `solutions/`, the package's own file first."""
+    return _python_files(root, "solutions")
+
+
+def hidden_files(root: Path = ROOT) -> list[Path]:
+    """The modules of `autograder/hidden/`, the package's own file first."""
+    return _python_files(root, "autograder/hidden")
+
+
+def _python_files(root: Path, folder: str) -> list[Path]:
     return [
         path
-        for path in sorted((root / "solutions").glob("*.py"))
+        for path in sorted((root / folder).glob("*.py"))
         if not _is_debris(path.relative_to(root))
     ]
 

@@ -99,6 +99,8 @@ def make_course(root: Path) -> None:
             "course_lib/given/__init__.py": "",
             "course_lib/given/__pycache__/minigpt.pyc": "cache",
             "autograder/__init__.py": "SECRET = 1\n",
+            "autograder/hidden/__init__.py": '"""Hidden."""\n',
+            "autograder/hidden/top_k.py": "SECRET = 2\n",
             "lessons/03_top_k.py": LESSON,
             "models/config.json": "{}\n",
             "models/minigpt.safetensors": "weights",

@@ -42,7 +42,9 @@ def autograder(
 # --- self-study ---
 
 
-def test_self_study_has_the_solutions_beside_everything_else(course: Path, tmp_path: Path) -> None:
+def test_self_study_has_solutions_and_thorough_checks_beside_everything_else(
+    course: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     release_self_study(out, course)
     added = files_in(out).keys() - edition_files(course).keys()
@@ -51,6 +53,8 @@ def test_self_study_has_the_solutions_beside_everything_else(course: Path, tmp_p
         "solutions/__init__.py",
         "solutions/top_k.py",
         "solutions/top_p.py",
+        "thorough/__init__.py",
+        "thorough/top_k.py",
     }
     assert (out / "solutions/top_k.py").read_text("utf-8") == TOP_K
     assert "yours to write" in (out / "course_lib/top_k.py").read_text("utf-8")
@@ -75,7 +79,7 @@ def test_a_class_gets_a_folder_for_each_assignment(course: Path, tmp_path: Path)
     assert [path.name for path in out.iterdir()] == ["03_top_k"]
     files = files_in(out / "03_top_k")
     assert files.keys() - {".course/edition.json"} == edition_files(course).keys()
-    assert not any("solutions" in path for path in files)
+    assert not any("solutions" in path or "thorough" in path for path in files)
 
 
 def test_an_assignment_has_the_notebook_of_its_own_lesson_only(
