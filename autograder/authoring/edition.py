@@ -123,9 +123,13 @@ def _stripped(lesson: Lesson, root: Path) -> bytes:
 def _readme(numbered: list[Lesson], kind: Kind) -> str:
     rows = [f"| {_title(lesson)} | `{lesson.notebook.name}` |" for lesson in numbered]
     stuck = "class" if kind == "class" else "self-study"
+    extra = (
+        "\n- `solutions/`: the lessons as the course wrote them; `thorough/`: a grader's checks."
+    )
     values = {
         "lessons": "\n".join(rows),
         "first": numbered[0].notebook.name if numbered else "",
+        "extra": extra if kind == "self-study" else "",
         "stuck": (TEMPLATES / f"stuck-{stuck}.md").read_text(encoding="utf-8").rstrip("\n"),
     }
     return _fill("README.md", values)

@@ -178,6 +178,8 @@ def test_each_readme_tells_its_own_way_out(course: Path) -> None:
     for kind in ("workspace", "self-study"):
         assert "course solution top_k" in readmes[kind]
         assert "course adopt top_k" in readmes[kind]
+    assert "\n- `solutions/`: the lessons" in readmes["self-study"]
+    assert "solutions/" not in readmes["workspace"] + readmes["class"]
     assert "course adopt FILE" in readmes["class"]
     assert "course solution" not in readmes["class"]
 
