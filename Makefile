@@ -12,10 +12,10 @@ ROOT := $(shell id -u | grep -qx 0 && echo --allow-root)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install study test proof format stubs known lessons train clean
+.PHONY: help install study test test-browser proof format stubs known lessons train clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 install: ## make .venv with everything in it (PYTHON=python3.12 takes another Python)
 	@command -v $(PYTHON) > /dev/null || { \
@@ -34,6 +34,9 @@ test: install ## everything: ruff, mypy, all tests with the doctests of the solu
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest -n $(WORKERS)
+
+test-browser: install ## lessons done in JupyterLab in a browser; needs Chromium, CHROMIUM=/path/to/it names yours
+	$(BIN)/pytest tests/browser
 
 proof: install ## prove the checks on right and wrong answers; the table goes into CONTRIBUTING.md
 	@$(BIN)/python -m autograder proof --write

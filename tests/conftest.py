@@ -15,3 +15,6 @@ os.environ["MPLBACKEND"] = "agg"
 # derandomized: a test that passed yesterday fails today only if the code changed
 settings.register_profile("course", derandomize=True, deadline=None, database=None)
 settings.load_profile("course")
+
+# they need Chromium and minutes: `make test-browser` names the folder, and then it is entered
+collect_ignore = ["browser"]

@@ -140,8 +140,11 @@ def test_every_make_target_is_declared_and_explained() -> None:
     assert sorted(targets) == sorted(explained)
 
 
-def test_continuous_integration_runs_what_make_test_runs() -> None:
+def test_continuous_integration_runs_what_make_test_and_make_test_browser_run() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert "make test" in script.read_text()
+    assert re.findall(r"^make ([a-z-]+)", script.read_text(), re.MULTILINE) == [
+        "test",
+        "test-browser",
+    ]
     assert "run: .ci/run\n" in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
