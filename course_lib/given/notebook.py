@@ -38,7 +38,8 @@ def start(lesson: str) -> None:
         return
     # typed as optional, but a shell that runs cells has one
     shell.extension_manager.load_extension("autoreload")  # type: ignore[union-attr]
-    shell.run_line_magic("autoreload", "2")
+    # in full: by parts, functions that are saved with a new helper would not find it
+    shell.run_line_magic("autoreload", "2 --full")
     install(shell)
     from IPython.display import display
 
