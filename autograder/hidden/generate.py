@@ -12,12 +12,13 @@ from torch import Tensor
 from course_lib.checks import expect
 from course_lib.checks.chance import allowed_counts
 from course_lib.checks.draw import Draw
-from course_lib.checks.generate import FIELDS, follows
+from course_lib.checks.generate import FIELDS, MANY, back, follows, outside
 from course_lib.checks.kit import Suite
 from course_lib.checks.models import (
     Bigram,
     ByteTokenizer,
     Listener,
+    NoisyModel,
     PlacedSum,
     Script,
     Table,
@@ -31,26 +32,26 @@ suite = Suite("generate", hidden=True)
 BANNED = -torch.inf
 
 
-def as_reference(student: Any, make: Callable[[], ToyModel], *args: Any, **options: Any) -> Tensor:
-    """The student's Generation is the reference's in every field but the speed; returns its ids.
+def as_reference(
+    student: Any, make: Callable[[], ToyModel], ids: Tensor, new: int, **options: Any
+) -> None:
+    """The student's Generation is the reference's in every field but the speed.
 
     Each gets a model of its own, and what the student's model counted is what was reported.
     """
     model = make()
-    wanted = reference.generate(make(), *args, **options)
-    result = student.generate(model, *args, **options)
+    result = student.generate(model, ids, new, **options)
+    wanted = reference.generate(make(), ids, new, **options)
     for field in FIELDS:
         expect.true(hasattr(result, field), f"what came back has no {field}")
         if field != "tokens_per_second":
             expect.same(getattr(result, field), getattr(wanted, field), field)
     expect.same(sum(model.forwarded), wanted.positions_forwarded, "the positions that it read")
-    ids: Tensor = result.ids
-    return ids
 
 
 def padded(draw: Draw, batch: int, pos: int, vocab: int) -> tuple[Tensor, Tensor]:
-    """Ids (batch, pos) and a mask that pads each row on the left, the first one not at all."""
-    starts = torch.tensor([0, *(draw.integer(0, pos - 1) for _ in range(batch - 1))])
+    """Ids (batch, pos) and a mask that pads on the left: row 0 not at all, row 1 but for one."""
+    starts = torch.tensor([0, pos - 1, *(draw.integer(0, pos - 1) for _ in range(batch - 2))])
     return draw.ids(batch, pos, vocab), (torch.arange(pos) >= starts[:, None]).long()
 
 
@@ -63,7 +64,7 @@ def odd_logits(draw: Draw, vocab: int) -> Tensor:
 @suite.check(
     "hidden_any_batch",
     of="generate",
-    points=0.75,
+    points=0.5,
     claim="equals the reference for any batch, vocabulary and length, with and without an eos",
 )
 def any_batch(student: Any, draw: Draw) -> None:
@@ -95,18 +96,24 @@ def rows_end_apart(student: Any, draw: Draw) -> None:
     cycle = torch.randperm(vocab, generator=draw.generator)
     following = torch.empty(vocab, dtype=torch.long)
     following[cycle] = cycle.roll(-1)
-    prompts, eos = torch.arange(vocab)[:, None], int(cycle[draw.integer(0, vocab - 1)])
-    for pad in (None, 0):
+    # 0 is no eos here, so that it may be the filling; the others are two different ids
+    eos, other, pad = (1 + torch.randperm(vocab - 1, generator=draw.generator)[:3]).tolist()
+    prompts, make = torch.arange(vocab)[:, None], partial(Bigram, following.tolist())
+    for ending in (
+        {"eos_id": eos, "pad_id": 0},
+        {"eos_id": [eos, other]},
+        {"eos_id": [other, eos], "pad_id": pad},
+    ):
         for new in (draw.integer(2, vocab - 1), 2 * vocab):
-            model = Bigram(following.tolist())
-            listener = Listener(model)
-            options = {"do_sample": False, "eos_id": eos, "pad_id": pad}
-            ids = as_reference(
-                student, partial(Bigram, following.tolist()), prompts, new, **options
-            )
-            student.generate(model, prompts, new, streamer=listener, **options)
-            expect.true(len(listener.heard) == ids.shape[1] - 1, "not one call a step")
-            expect.same(torch.cat(listener.heard, dim=1), ids[:, 1:], "what the streamer heard")
+            as_reference(student, make, prompts, new, do_sample=False, **ending)
+    model = make()
+    listener = Listener(model)
+    result = student.generate(
+        model, prompts, vocab, do_sample=False, eos_id=eos, pad_id=pad, streamer=listener
+    )
+    expect.true(len(listener.heard) == result.ids.shape[1] - 1, "not one call a step")
+    expect.same(torch.cat(listener.heard, dim=1), result.ids[:, 1:], "what the streamer heard")
+    expect.true(listener.calls[0] < len(model.forwarded), "the streamer hears it too late")
 
 
 @suite.check(
@@ -163,8 +170,10 @@ def stop(student: Any, draw: Draw) -> None:
 )
 def left_padding(student: Any, draw: Draw) -> None:
     vocab = draw.integer(7, 12)
-    ids, mask = padded(draw, 3, draw.integer(3, 6), vocab)
-    for block_size in (draw.integer(2, 4), 32):
+    length = draw.integer(3, 5)
+    ids, mask = padded(draw, 3, length, vocab)
+    # so that the window slides while some padding is still in it
+    for block_size in (length + draw.integer(0, 1), 32):
         for use_cache in (True, False):
             as_reference(
                 student,
@@ -195,9 +204,12 @@ def left_padding(student: Any, draw: Draw) -> None:
 )
 def penalty(student: Any, draw: Draw) -> None:
     vocab = draw.integer(5, 9)
-    rows = odd_logits(draw, vocab)
+    logits = odd_logits(draw, vocab)
     ids, mask = padded(draw, 4, draw.integer(2, 5), vocab)
-    for factor in (2.0, 0.5):
+    # once a model that would say the same id for ever, once one that looks at the last id
+    for factor, rows in ((2.0, logits[:1].expand(vocab, vocab)), (0.5, logits)):
+        # the padding is the very id that a row would say next, if nobody has said it yet
+        ids = torch.where(mask.bool(), ids, rows[ids[:, -1:]].argmax(dim=-1))
         for options in ({}, {"attention_mask": mask}):
             as_reference(
                 student,
@@ -232,8 +244,8 @@ limits = cache(lambda p: allowed_counts(DRAWS, p, RATE))
     of="generate",
     points=0.25,
     claim="draws each id as often as penalty, temperature, top-k and top-p in turn make it likely",
-    # of five calls, at most four ids each are counted
-    false_alarm=20 * RATE,
+    # of six calls, at most four ids each are counted
+    false_alarm=24 * RATE,
 )
 def frequencies(student: Any, draw: Draw) -> None:
     order = torch.randperm(4, generator=draw.generator)
@@ -250,6 +262,8 @@ def frequencies(student: Any, draw: Draw) -> None:
         ({"top_k": 2, "repetition_penalty": 2.0}, {best: 0.5, second: 0.5}),
         # after top-k the best has 0.6225, so 0.62 is reached by it alone
         ({"top_k": 2, "top_p": 0.62}, {best: 1.0}),
+        # at T = 2 the best has 0.35 only, and the second is needed to reach 0.4
+        ({"temperature": 2.0, "top_p": 0.4}, {best: 0.5622, second: 0.4378}),
     ]
     for knobs, wanted in calls:
         ids = torch.full((DRAWS, 1), best)
@@ -265,6 +279,9 @@ def frequencies(student: Any, draw: Draw) -> None:
     of="generate",
     points=0.25,
     claim="the same seed gives the same text, cached or not, in batches and past the window",
+    teaching="secret inputs: catches answers made for the visible ones",
+    # six draws of MANY alike ids give one id
+    false_alarm=float(MANY) ** -5,
 )
 def same_seed(student: Any, draw: Draw) -> None:
     vocab, seed = draw.integer(5, 9), draw.integer(0, 10**6)
@@ -283,6 +300,10 @@ def same_seed(student: Any, draw: Draw) -> None:
             for use_cache in (True, False)
         ]
         expect.same(runs[0], runs[1], "ids")
+    said = student.generate(
+        Table(torch.zeros(MANY)), ids[:1], 6, generator=torch.Generator().manual_seed(seed)
+    ).ids[0, 3:]
+    expect.true(len(set(said.tolist())) > 1, "each draw gives the same id")
 
 
 @suite.check(
@@ -335,13 +356,14 @@ def big_vocabulary(student: Any, draw: Draw) -> None:
 def not_contiguous(student: Any, draw: Draw) -> None:
     block = draw.ids(6, 4, 9)
     for ids in (block.T, block[::2, 1:], block[:, :1].expand(6, 3)):
-        before = ids.clone()
-        mask = torch.ones_like(ids)
+        before, mask, eos = ids.clone(), torch.ones_like(ids), [8, 3]
         mask[0, 0] = 0
         as_reference(
-            student, partial(PlacedSum, 9), ids, 3, temperature=0, eos_id=3, attention_mask=mask
+            student, partial(PlacedSum, 9), ids, 3, temperature=0, eos_id=eos, attention_mask=mask
         )
         expect.unchanged(ids, before, "ids")
+        expect.true(bool(mask.sum() == mask.numel() - 1 and mask[0, 0] == 0), "the mask changed")
+        expect.true(eos == [8, 3], "the list of eos ids changed")
 
 
 @suite.check(
@@ -351,11 +373,10 @@ def not_contiguous(student: Any, draw: Draw) -> None:
     claim="gives a transformer's best token at each step, with the cache, past the window too",
 )
 def transformer(student: Any, draw: Draw) -> None:
-    model = tiny_gpt(draw.integer(0, 10**6), n_layers=draw.integer(1, 3), vocab_size=13)
-    ids = draw.ids(draw.integer(1, 4), draw.integer(2, 10), 13)
-    for knobs in ({"do_sample": False}, {"top_k": 1, "use_cache": False}):
-        result = student.generate(model, ids, 8, **knobs)
-        follows(model, expect.tensor(result.ids, (len(ids), ids.shape[1] + 8)), ids.shape[1])
+    model = tiny_gpt(draw.integer(0, 10**6), n_layers=draw.integer(2, 3), vocab_size=13)
+    ids = draw.ids(draw.integer(1, 4), draw.integer(5, 10), 13)
+    result = student.generate(model, ids, 5, **draw_greedy(draw))
+    follows(model, expect.tensor(result.ids, (len(ids), ids.shape[1] + 5)), ids.shape[1])
 
 
 @suite.check(
@@ -366,7 +387,7 @@ def transformer(student: Any, draw: Draw) -> None:
 )
 def exceptions(student: Any, draw: Draw) -> None:
     vocab = draw.integer(4, 8)
-    ids, following = torch.tensor([[1]]), torch.arange(vocab).roll(-1)
+    ids, following = torch.ones(2, 9).long(), torch.arange(vocab).roll(-1)
     rows = 10 * torch.nn.functional.one_hot(following, vocab).float()
     for broken in (torch.nan, BANNED):
         rows[3] = broken
@@ -374,7 +395,7 @@ def exceptions(student: Any, draw: Draw) -> None:
         with expect.raises(ValueError, "logits that decide nothing, at the third step"):
             student.generate(model, ids, 9, do_sample=draw.integer(0, 1) == 1, top_k=1)
         expect.true(model.training, "the model is left in eval mode")
-    for knobs in (
+    for wrong in (
         {"temperature": torch.nan},
         {"temperature": torch.inf},
         {"top_k": -draw.integer(1, 9)},
@@ -383,12 +404,33 @@ def exceptions(student: Any, draw: Draw) -> None:
         {"repetition_penalty": -draw.uniform(0.5, 2)},
         {"repetition_penalty": torch.inf},
         {"on_overflow": "slid"},
-        {"max_new_tokens": -draw.integer(1, 9)},
+        {"max_new_tokens": -draw.integer(1, 5)},
+        {"ids": ids[:, :0]},
     ):
-        model = Bigram(following.tolist()).train()
+        noisy = NoisyModel(following.tolist())
+        noisy.train()
         with expect.raises(ValueError, "a wrong argument"):
-            student.generate(model, ids, **{"max_new_tokens": 2, **knobs})
-        expect.true(model.training, "the model is left in eval mode")
+            student.generate(noisy, **{"ids": ids, "max_new_tokens": 2, **wrong})
+        expect.true(noisy.training and noisy.noisy, "the model is left in eval mode")
+
+
+@suite.check(
+    "hidden_manners",
+    of="generate",
+    points=0.25,
+    claim="the model runs in eval mode and without gradients, and is given back as it was",
+)
+def manners(student: Any, draw: Draw) -> None:
+    following, ids = torch.randperm(7, generator=draw.generator).tolist(), draw.ids(2, 2, 7)
+    for training in (True, False):
+        model, new = NoisyModel(following).train(training), draw.integer(2, 5)
+        options: dict[str, Any] = {"do_sample": False, "use_cache": draw.integer(0, 1) == 1}
+        result = student.generate(model, ids, new, **options)
+        expect.same(result.ids, reference.generate(Bigram(following), ids, new, **options).ids)
+        expect.true(not any(map(any, model.modes)), "training mode or gradients are on")
+        expect.true(not result.ids.is_inference(), "ids is a tensor of inference mode")
+        back(model, training, "after generate")
+        outside("after generate")
 
 
 ALPHABET = "abc .\né߷漢字€🐢🐇\u0301"
@@ -397,21 +439,43 @@ ALPHABET = "abc .\né߷漢字€🐢🐇\u0301"
 @suite.check(
     "hidden_stream",
     of="stream",
-    points=0.5,
+    points=0.25,
     claim="tells any text whole and piece by piece, each character once its last byte is there",
 )
 def stream(student: Any, draw: Draw) -> None:
     said = "".join(ALPHABET[int(i)] for i in draw.ids(1, 12, len(ALPHABET))[0])
-    pieces = list(tell(student, ">", said.encode(), use_cache=draw.integer(0, 1) == 1))
+    model = Script(b">" + said.encode(), block_size=128)
+    model.train()
+    told, made = "", 0
+    for piece in tell(student, model, ">", said.encode(), use_cache=draw.integer(0, 1) == 1):
+        outside("between two pieces")
+        # the bytes of what was told before, the four of one character, and one token ahead
+        made = len(model.forwarded)
+        expect.true(made <= len(told.encode()) + 5, "the pieces come too late")
+        expect.true("\N{REPLACEMENT CHARACTER}" not in piece, "a piece holds half a character")
+        told += piece
+    expect.same(told, ">" + said, "the pieces, joined,")
+    expect.true(model.training, "the model is left in eval mode")
+    # closed in the middle
+    pieces = tell(student, model, ">", said.encode())
+    for _ in range(draw.integer(1, 6)):
+        next(pieces, "")
+    pieces.close()
+    expect.true(model.training, "the model is left in eval mode after close()")
+    # tokens that hold more than a character, or less, or an end and a beginning
+    tokens: list[bytes] = []
+    rest = said.encode()
+    while rest:
+        size = draw.integer(1, 4)
+        tokens, rest = [*tokens, rest[:size]], rest[size:]
+    longer = Script([ord(">"), *range(256, 256 + len(tokens))], 256 + len(tokens))
+    pieces = list(student.stream(longer, ByteTokenizer(*tokens), ">", len(tokens), do_sample=False))
     expect.same("".join(pieces), ">" + said, "the pieces, joined,")
-    expect.true(
-        not any("\N{REPLACEMENT CHARACTER}" in piece for piece in pieces),
-        "a piece holds half a character",
-    )
-    expect.true(len([piece for piece in pieces if piece]) > 6, "the text comes in too few pieces")
+    expect.true("\N{REPLACEMENT CHARACTER}" not in "".join(pieces), "half a character is told")
     # bytes that are no text, and a text cut in the middle of a character
     for junk in (bytes(draw.ids(1, 9, 256)[0].tolist()), "🐢漢".encode()[: draw.integer(1, 6)]):
-        pieces = list(tell(student, said, junk))
+        model = Script(said.encode() + junk, block_size=128)
+        pieces = list(tell(student, model, said, junk))
         whole = (said.encode() + junk).decode(errors="replace")
         expect.same("".join(pieces), whole, "the pieces, joined,")
 
@@ -449,9 +513,37 @@ def stream_options(student: Any, draw: Draw) -> None:
         expect.same(result.finish_reason, wanted.finish_reason, "finish_reason")
         expect.same(result.positions_forwarded, wanted.positions_forwarded, "positions_forwarded")
         expect.same("".join(told), bytes(wanted.ids[0].tolist()).decode(), "the pieces, joined,")
+    for wrong in ({"prompt": ""}, {"max_new_tokens": -draw.integer(1, 5)}, {"temperature": -1.0}):
+        arguments = {"prompt": prompt + "abcd", "max_new_tokens": 3, **wrong}
+        with expect.raises(ValueError, "a wrong argument"):
+            list(student.stream(Table(rows), ByteTokenizer(), **arguments))
 
 
-def tell(student: Any, prompt: str, said: bytes, **options: Any) -> Any:
+SIGNS, LETTERS = range(ord("!"), ord("a")), 8
+
+
+@suite.check(
+    "hidden_stream_by_chance",
+    of="stream",
+    points=0.25,
+    claim="draws by default, and with the same seed tells the same story",
+    # LETTERS of SIGNS that are equally likely: two stories alike, or one of the same sign
+    false_alarm=len(SIGNS) ** -float(LETTERS) + len(SIGNS) ** (1.0 - LETTERS),
+)
+def stream_by_chance(student: Any, draw: Draw) -> None:
+    rows = torch.full((128,), BANNED)
+    rows[SIGNS.start : SIGNS.stop] = 0.0
+    seed = draw.integer(0, 10**6)
+
+    def story(**options: Any) -> str:
+        return "".join(student.stream(Table(rows), ByteTokenizer(), "once", LETTERS, **options))
+
+    first, second = (story(generator=torch.Generator().manual_seed(seed)) for _ in range(2))
+    expect.true(len(set(first[4:])) > 1, "the story says the same sign all the time")
+    expect.true(first == second, "the same seed told two stories")
+    expect.true(story() != story(), "without a seed the story is always the same")
+
+
+def tell(student: Any, model: ToyModel, prompt: str, said: bytes, **options: Any) -> Any:
     """The stream of a model that says these bytes after the prompt."""
-    model = Script(prompt.encode() + said, block_size=128)
     return student.stream(model, ByteTokenizer(), prompt, len(said), do_sample=False, **options)

@@ -47,6 +47,7 @@ def one_plain_loop(
     size, batch = model.block_size, len(ids)
     reasons, counts = [""] * batch, [0] * batch
     read, work, begun, training = 0, 0, time.time(), model.training
+    cache = KVCache(model.n_layers, batch, model.n_heads, model.head_dim, size)
     model.eval()
     try:
         while max(counts) < max_new_tokens and "" in reasons:
@@ -60,6 +61,7 @@ def one_plain_loop(
                 else:
                     fed = ids[:, -size:]
                     read = fed.shape[1]
+                    # the window slid: a fresh cache for it
                     cache = KVCache(model.n_layers, batch, model.n_heads, model.head_dim, size)
                     logits = model(
                         fed, cache=cache if use_cache else None, attention_mask=mask[:, -size:]
@@ -242,7 +244,7 @@ def tells_what_was_added(
             said.append(next(tokens).item())
         except StopIteration as end:
             yield tokenizer.decode(said)[len(told) :]
-            return end.value  # type: ignore[no-any-return]
+            return end.value
 
 
 @bank.variant("stream")
@@ -251,13 +253,14 @@ def one_token_ahead(
 ) -> Generator[str, None, Generation]:
     """Tells a token when the next one is there, the prompt with the first."""
     ids, tokens = steps(model, tokenizer, prompt, max_new_tokens, options)
-    waiting, newest = ids[0].tolist(), []
+    waiting: list[int] = ids[0].tolist()
+    newest: list[int] = []
     while True:
         try:
             token = int(next(tokens))
         except StopIteration as end:
             yield tokenizer.decode(waiting + newest)
-            return end.value  # type: ignore[no-any-return]
+            return end.value
         waiting, newest = waiting + newest, [token]
         if not tokenizer.decode(waiting).endswith("\ufffd"):
             yield tokenizer.decode(waiting)

@@ -205,13 +205,19 @@ class NoisyModel(Bigram):
 
 
 class ByteTokenizer:
-    """The ids of a text are its bytes in UTF-8: `é` has two, so one of them is half a character."""
+    """The ids of a text are its bytes in UTF-8: `é` has two, so one of them is half a character.
+
+    Ids from 256 on stand for the `longer` tokens, any bytes; a text is never encoded with these.
+    """
+
+    def __init__(self, *longer: bytes) -> None:
+        self.tokens = [bytes([byte]) for byte in range(256)] + list(longer)
 
     def encode(self, text: str) -> list[int]:
         return list(text.encode())
 
     def decode(self, ids: Sequence[int]) -> str:
-        return bytes(ids).decode(errors="replace")
+        return b"".join(self.tokens[i] for i in ids).decode(errors="replace")
 
 
 class Listener:

@@ -134,7 +134,7 @@ def recorded_pieces(
     taken: list[Any] = []
     encoded: list[Any] = []
     along: list[Any] = []
-    call.returned, call.outcome = taken, {"returned": encoded, "along": along}
+    call.returned, call.outcome = taken, {"returned": encoded, "along": along} | purpose()
     try:
         while True:
             try:

@@ -79,6 +79,18 @@ bank.mistake_by_edit(
     "the same job are one too many.",
 )
 bank.mistake_by_edit(
+    "temperature_upside_down",
+    "generate",
+    (
+        CHOOSE,
+        CHOOSE.replace(
+            "temperature=temperature", "temperature=temperature and 1.0 / abs(temperature)"
+        ),
+    ),
+    hint="A high temperature makes the text safer and a low one wilder: the logits are "
+    "multiplied by it. They are DIVIDED by the temperature.",
+)
+bank.mistake_by_edit(
     "temperature_after_the_filters",
     "generate",
     (IMPORT, IMPORT + FILTERS),
@@ -130,6 +142,12 @@ bank.mistake_by_edit(
     "generate",
     (PENALTY, ""),
     hint="repetition_penalty changes nothing: apply it to the logits, before the token is chosen.",
+)
+bank.mistake_by_edit(
+    "penalty_twice",
+    "generate",
+    (PENALTY, PENALTY + PENALTY),
+    hint="The penalty is applied twice in a step. Once an id is enough, however often it was said.",
 )
 bank.mistake_by_edit(
     "penalty_only_above_one",
@@ -227,4 +245,16 @@ bank.mistake_by_edit(
     ),
     hint="The rows share their FIRST new token and go apart only afterwards. The token after the "
     "prefill is drawn a row at a time like the others.",
+)
+bank.mistake_by_edit(
+    "a_draw_is_thrown_away",
+    "generate",
+    (
+        CHOOSE,
+        "            if use_cache and ids.shape[1] == prompt_len:\n"
+        "                next_token(logits, generator=generator)\n" + CHOOSE,
+    ),
+    hint="With the cache the same seed gives another text: a number is drawn and not used, such "
+    "as for a token that is chosen after the prefill and then chosen again. One draw a row "
+    "and step.",
 )

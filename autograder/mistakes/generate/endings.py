@@ -286,3 +286,13 @@ bank.mistake_by_edit(
     hint="ids are floating-point numbers. A token id is a whole number (int64): something in the "
     "joining of prompt and tokens changed the dtype.",
 )
+bank.mistake_by_edit(
+    "speed_is_not_told",
+    "generate",
+    (
+        "tokens_per_second=int(new_tokens.sum()) / seconds if seconds else 0.0",
+        "tokens_per_second=None",
+    ),
+    hint="tokens_per_second is not filled in. Take the time around your steps and divide the new "
+    "tokens by it; how large it is nobody grades.",
+)
