@@ -23,6 +23,7 @@ MARGIN = 1e-5  # nearer to p than this no mass is graded: right answers round di
 
 DRAWS = 600  # of one row, to see which ids come
 COUNTED = 4000  # of one row, to count how often each id comes
+RARE = 30_000  # of one row, to see ids of a share of one in a thousand
 PAIRS = 1000  # neighbouring draws of one fair row, to count how often they differ
 RATE = 1e-11  # how often a right sampler may leave the bounds of one count
 CERTAIN = 0.06  # an id of this share comes at least once
@@ -239,7 +240,7 @@ def sample_rows(student: Any, draw: Draw) -> None:
     claim="sample draws for each row independently of the others, and finely enough",
     teaching="rows that share their chance have the right shares all the same",
     # of 1000 draws half of 500 ids never come: at most 2^500 ways, each of probability 2^-1000
-    false_alarm=outside(PAIRS, 0.5, *CHANGES) + 2.0**-500,
+    false_alarm=outside(PAIRS, 0.5, *CHANGES) + 2.0**-500 + 4 * outside(RARE, 0.001, 1, RARE),
 )
 def sample_independent(student: Any, draw: Draw) -> None:
     fair = torch.full((PAIRS + 1, 2), 0.5)
@@ -249,6 +250,9 @@ def sample_independent(student: Any, draw: Draw) -> None:
     flat = torch.full((1000, 500), 1 / 500)
     found = ids(student.sample(flat, generator(draw)), 1000)
     expect.true(len(found.unique()) > 250, "many ids never come")
+    rare = torch.tensor([[0.996, 0.001, 0.001, 0.001, 0.001]]).repeat(RARE, 1)
+    found = ids(student.sample(rare, generator(draw)), RARE)
+    expect.true(len(found.unique()) == 5, "rare ids never come")
 
 
 @suite.check(

@@ -62,6 +62,10 @@ def edges_of_p(student: Any, draw: Draw) -> None:
     logits = draw.logits(draw.integer(2, 6), draw.integer(3, 30))
     for p in (None, 0, 0.0, 1e-300, 1e-9, 1, 1.0):
         agree(student, logits, p)
+    # large scores, and a p that only the last tokens of a sharp row reach
+    agree(student, logits + 300, clear_p(draw, logits + 300))
+    sharp = draw.logits(3, 30, spread=7)
+    agree(student, sharp, clear_p(draw, sharp, 0.999, 0.9999))
     # a far tail, whose mass float32 does not see beside 1: off must keep it all the same
     tail = logits.clone()
     tail[:, draw.integer(0, logits.shape[1] - 1)] = -200.0
@@ -227,6 +231,9 @@ def min_p_edges(student: Any, draw: Draw) -> None:
     for min_p in (None, 0, 0.0, 1, 1.0):
         expected = reference.min_p_filter(logits, min_p)
         expect.close(student.min_p_filter(logits, min_p), expected)
+    large = logits + 300
+    share = clear_share(draw, large)
+    expect.close(student.min_p_filter(large, share), reference.min_p_filter(large, share))
     for min_p in (-1e-9, -1, 1 + 1e-9, 2, NAN, INF, -INF):
         with expect.raises(ValueError, "a min_p outside [0, 1]"):
             student.min_p_filter(logits, min_p)

@@ -253,11 +253,11 @@ def p_outside(student: Any) -> None:
     of="top_p_filter",
     points=0.25,
     claim="agrees with the definition on random rows",
-    teaching="a property on random rows: catches answers made for the examples",
 )
 def against_the_definition(student: Any, draw: Draw) -> None:
     for vocab in (1, 2, 7, 50):
-        logits = draw.logits(1, vocab)
+        # scores may be large, of which no naive softmax can take the exponential
+        logits = draw.logits(1, vocab) + 200
         probs = logits[0].double().softmax(dim=-1).tolist()
         p = inside(probs, draw.integer(1, vocab))
         expect.kept(student.top_p_filter(logits, p), [nucleus(probs, p)], logits)

@@ -35,6 +35,17 @@ def adds_up_log_probabilities(logits: Tensor, p: float) -> Tensor:
 
 @bank.mistake("top_p_filter")
 @when_on
+def softmax_overflows(logits: Tensor, p: float) -> Tensor:
+    """Large logits made the mass NaN: e to the 200 is more than float32 holds. A good softmax, and
+    torch has one, subtracts the row's best logit first, which changes no probability.
+    """
+    weights = logits.exp()
+    probs, order = (weights / weights.sum(dim=-1, keepdim=True)).sort(dim=-1, descending=True)
+    return ban(logits, order, nucleus_mask(probs.cumsum(dim=-1) - probs, p))
+
+
+@bank.mistake("top_p_filter")
+@when_on
 def threshold_on_each_token(logits: Tensor, p: float) -> Tensor:
     """Each token is compared with p by itself, and hardly any single token has that much. p is what
     the kept ones hold TOGETHER: where is your sum?
