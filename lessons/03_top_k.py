@@ -155,8 +155,11 @@ check("top_k-any_shape")
 # %% grade_id="top_k-off" points=1
 check("top_k-off")
 
-# %% grade_id="top_k-k_above_vocabulary" points=1
+# %% grade_id="top_k-k_above_vocabulary" points=0.5
 check("top_k-k_above_vocabulary")
+
+# %% grade_id="top_k-ties" points=0.5
+check("top_k-ties")
 
 # %% grade_id="top_k-banned_stay_banned" points=0.5
 check("top_k-banned_stay_banned")

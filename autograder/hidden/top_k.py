@@ -68,10 +68,9 @@ def half_precision(student: Any, draw: Draw) -> None:
     for dtype in (torch.float16, torch.bfloat16):
         # whole numbers: half precision holds them exactly, so no two of them tie
         logits = draw.logits(4, 60).argsort(dim=-1).to(dtype)
-        k = draw.integer(1, 59)
-        answer = expect.tensor(student.top_k_filter(logits, k))
-        expect.true(answer.dtype == torch.float32, "the result is not float32")
-        expect.close(answer, reference.top_k_filter(logits, k))
+        for k in (draw.integer(1, 59), None, 0, 60, 1000):
+            answer = expect.full_precision(student.top_k_filter(logits, k))
+            expect.close(answer, reference.top_k_filter(logits, k))
 
 
 @suite.check(

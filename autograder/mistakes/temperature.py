@@ -241,6 +241,14 @@ def stays_in_half_precision(logits: Tensor, temperature: float) -> Tensor:
 
 
 @bank.mistake("apply_temperature")
+def one_in_half_precision(logits: Tensor, temperature: float) -> Tensor:
+    """At temperature 1 the logits were handed back at once, half precision as they were. A shortcut
+    has to keep the other promises too: change to float32 before you leave.
+    """
+    return logits if checked(temperature) == 1 else logits.float() / temperature
+
+
+@bank.mistake("apply_temperature")
 def to_float_too_late(logits: Tensor, temperature: float) -> Tensor:
     """The result is float32, but it was divided in half precision and changed afterwards, when it
     had overflowed. Change to float32 before you divide.

@@ -287,3 +287,45 @@ def stays_in_half_precision(logits: Tensor, k: int | None) -> Tensor:
         return logits
     threshold = logits.topk(min(k, logits.shape[-1])).values[..., -1:]
     return logits.masked_fill(logits < threshold, BANNED)
+
+
+@bank.mistake("top_k_filter")
+def drops_the_ties(logits: Tensor, k: int | None) -> Tensor:
+    """Everything up to the best logit that should go was banned, its equals among the k best too:
+    where they tie, fewer than k tokens are left. A threshold from the k-th one has no such trap.
+    """
+    if k is not None and k < 0:
+        raise ValueError(f"k={k}")
+    logits = logits.float()
+    if not k or k >= logits.shape[-1]:
+        return logits
+    first_out = logits.sort(dim=-1, descending=True).values[..., k : k + 1]
+    return logits.masked_fill(logits <= first_out, BANNED)
+
+
+@bank.mistake("top_k_filter")
+def off_in_half_precision(logits: Tensor, k: int | None) -> Tensor:
+    """Where the filter is off the logits were handed back at once, half precision as they were. A
+    shortcut has to keep the other promises too: change to float32 before you leave.
+    """
+    if k is not None and k < 0:
+        raise ValueError(f"k={k}")
+    if not k:
+        return logits
+    logits = logits.float()
+    threshold = logits.topk(min(k, logits.shape[-1])).values[..., -1:]
+    return logits.masked_fill(logits < threshold, BANNED)
+
+
+@bank.mistake("top_k_filter")
+def back_to_half_precision(logits: Tensor, k: int | None) -> Tensor:
+    """Half-precision logits were filtered in half precision, and only a filter that is off answers
+    in float32. What follows (softmax, sums) loses digits in the one case and not in the other:
+    change to float32 once, before anything else.
+    """
+    if k is not None and k < 0:
+        raise ValueError(f"k={k}")
+    if not k:
+        return logits.float()
+    threshold = logits.topk(min(k, logits.shape[-1])).values[..., -1:]
+    return logits.masked_fill(logits < threshold, BANNED)

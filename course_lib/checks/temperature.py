@@ -124,6 +124,10 @@ def half_precision(student: Any) -> None:
     logits = torch.tensor([[40.0, 39.0, 38.5]], dtype=torch.bfloat16)
     answer = expect.full_precision(student.apply_temperature(logits, 0.7))
     expect.probabilities(answer, [softmax_in_lists([40.0, 39.0, 38.5], 0.7)])
+    # a temperature of 1 changes no number, and the dtype all the same
+    logits = torch.tensor([[2.0, 1.0]], dtype=torch.bfloat16)
+    answer = expect.full_precision(student.apply_temperature(logits, 1.0))
+    expect.probabilities(answer, [softmax_in_lists([2.0, 1.0], 1.0)])
 
 
 @suite.check(

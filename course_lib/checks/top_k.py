@@ -74,20 +74,56 @@ def any_shape(student: Any) -> None:
     expect.kept(answer[:, 0], [{1, 3}, {0, 2}, {0, 2}])
 
 
-@suite.check("off", of="top_k_filter", points=1, claim="k = None and k = 0 keep every token")
+@suite.check(
+    "off",
+    of="top_k_filter",
+    points=1,
+    claim="k = None and k = 0 keep every token; half-precision logits become float32 all the same",
+)
 def off(student: Any) -> None:
     logits = torch.tensor([[0.5, -1.2, 3.1]])
     expect.kept(student.top_k_filter(logits, None), [{0, 1, 2}], logits)
     expect.kept(student.top_k_filter(logits, 0), [{0, 1, 2}], logits)
+    # what comes next gets float32 from a filter that is off too
+    logits = torch.tensor([[1.0, 3.0, 2.0]], dtype=torch.bfloat16)
+    answer = expect.full_precision(student.top_k_filter(logits, None), "what came back")
+    expect.kept(answer, [{0, 1, 2}], logits)
 
 
 @suite.check(
-    "k_above_vocabulary", of="top_k_filter", points=1, claim="a k above the vocabulary keeps all"
+    "k_above_vocabulary", of="top_k_filter", points=0.5, claim="a k above the vocabulary keeps all"
 )
 def k_above_vocabulary(student: Any) -> None:
     logits = torch.tensor([[1.0, 2.0, 3.0]])
     expect.kept(student.top_k_filter(logits, 100), [{0, 1, 2}], logits)
     expect.kept(student.top_k_filter(logits, 3), [{0, 1, 2}], logits)
+
+
+def too_few(answers: list[Any]) -> list[Any]:
+    """Of each answer only whether it keeps too few: which of the ties stay is a matter of taste."""
+    return [bool(((answer != BANNED).sum(dim=-1) < 2).any()) for answer in answers]
+
+
+@suite.check(
+    "ties",
+    of="top_k_filter",
+    points=0.5,
+    claim="equal logits at the k-th place do not cost a row its k tokens",
+    remember=too_few,
+)
+def ties(student: Any) -> None:
+    # with k = 2 the tie is for the last place: whether both of it stay or one, two tokens must
+    for row, best, tied, expected in [
+        ([3.0, 1.0, 1.0, 0.0], {0}, {1, 2}, "0, and 1 or 2 or both"),
+        ([2.0, 2.0, 2.0, 2.0], set(), {0, 1, 2, 3}, "two of the four at least"),
+    ]:
+        logits = torch.tensor([row])
+        answer = expect.tensor(student.top_k_filter(logits, 2), (1, 4), "what came back")
+        ids = set((answer[0] != BANNED).nonzero()[:, 0].tolist())
+        expect.true(
+            len(ids) >= 2 and best <= ids <= best | tied,
+            f"kept ids {ids or '{}'}; expected {expected}",
+        )
 
 
 @suite.check(
@@ -111,11 +147,8 @@ def banned_stay_banned(student: Any) -> None:
 )
 def half_precision(student: Any) -> None:
     logits = torch.tensor([[1.0, 3.0, 2.0]], dtype=torch.bfloat16)
-    answer = expect.tensor(student.top_k_filter(logits, 2), (1, 3), "what came back")
-    expect.kept(answer, [{1, 2}])
-    expect.true(
-        answer.dtype == torch.float32, f"it has dtype {answer.dtype}; expected torch.float32"
-    )
+    answer = expect.full_precision(student.top_k_filter(logits, 2), "what came back")
+    expect.kept(answer, [{1, 2}], logits)
 
 
 @suite.check(

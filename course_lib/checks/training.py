@@ -296,6 +296,8 @@ def last_real_position(student: Any) -> None:
         ([[0, 0, 1, 1], [0, 0, 0, 1]], [3, 3]),
         ([[1, 1, 1, 0], [0, 1, 1, 1]], [2, 3]),
         ([[0, 1, 1, 0], [0, 0, 1, 0]], [2, 2]),
+        # a gap inside a row, where neither its start nor its count leads to the end
+        ([[1, 0, 1, 0], [1, 0, 0, 1]], [2, 3]),
     ]:
         logits = torch.arange(24.0).view(2, 4, 3)
         expected = [row[at] for row, at in zip(logits.tolist(), positions, strict=True)]

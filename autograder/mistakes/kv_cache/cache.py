@@ -140,8 +140,8 @@ bank.mistake_by_edit(
     "counts_the_first_layer",
     "KVCache",
     (LENGTH, "return self.lengths[0]"),
-    hint="`length` follows the first layer. In the middle of a pass that layer is ahead, and a "
-    "model that asks then gets a position that does not exist yet. Count what EVERY layer "
+    hint="`length` follows the layer that is ahead, in a pass the first. A model that asks in the "
+    "middle of the pass then gets a position that does not exist yet. Count what EVERY layer "
     "holds.",
 )
 bank.mistake_by_edit(
