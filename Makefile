@@ -12,7 +12,7 @@ ROOT := $(shell id -u | grep -qx 0 && echo --allow-root)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install study test test-browser proof format stubs known lessons train clean
+.PHONY: help install study test test-browser proof format stubs known lessons site train clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ known: install ## cut what each known mistake answers into course_lib/checks/kno
 
 lessons: install ## build the notebooks from lessons/*.py and run them with the solutions
 	@$(BIN)/python -m autograder lessons
+
+site: install ## render all lessons as static pages with search, into site/
+	@$(BIN)/python -m autograder site
 
 train: install ## train tokenizer and model: TEXT=stories.txt [VALIDATION=held_out.txt]
 	@test -n "$(TEXT)" || { \

@@ -125,6 +125,17 @@ def proof(
 
 
 @app.command()
+def site(
+    folder: Annotated[Path, typer.Argument(help="Where the pages go.")] = Path("site"),
+) -> None:
+    """Render all lessons as a static site with search, to be opened from the disk."""
+    from .authoring.site import build_site
+
+    pages = build_site(folder)
+    console.print(f"{escape(str(folder))}/index.html: {len(pages)} lessons")
+
+
+@app.command()
 def study(
     folder: Annotated[Path, typer.Argument(help="Where the learner's edition goes.")] = Path(
         "workspace"
