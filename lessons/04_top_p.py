@@ -414,6 +414,8 @@ for p in (1.0, 0.9, 0.5):
     print(f"p = {p}: {tell(p)}\n")
 
 # %% [markdown]
+# One seed, one story, until the draw from everything (p = 1.0) hits a token outside of the nucleus: from there on, p = 0.9 tells another. The smaller p is, the sooner that happens.
+#
 # **Predict.** What does p = 0.05 sound like, with three different seeds? And temperature 2, without a nucleus and with p = 0.9?
 
 # %% tags=["nbval-ignore-output"]
@@ -554,7 +556,7 @@ print("top-p, p = 0.9: ", top_p_filter(scores, 0.9).softmax(dim=-1))
 #
 # </details>
 #
-# Write `min_p_filter` in **`course_lib/top_p.py`**. No sorting, no sums, no way back to ids: where does the simplicity come from?
+# Write `min_p_filter` in **`course_lib/top_p.py`**. No sorting, no sums, no way back to ids: where does the simplicity come from? (Half-precision logits and wrong arguments as in `top_p_filter`.)
 
 # %%
 for row in ([0.8, 0.15, 0.05], [0.3, 0.28, 0.22, 0.2]):

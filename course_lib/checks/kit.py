@@ -16,8 +16,10 @@ secret one in the grader. A check calls one function of its lesson, the one it n
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import io
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -28,6 +30,7 @@ from typing import Any
 
 import torch
 
+from ..given.faults import one_line
 from ..given.lessons import number
 from .draw import Draw
 from .expect import Mismatch
@@ -264,7 +267,6 @@ def run_lesson(
 
 def not_loaded(check: Check, error: BaseException) -> Result:
     """The result of a check whose file cannot even be imported."""
-    where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
     return Result(
         check.id,
         check.lesson,
@@ -273,7 +275,7 @@ def not_loaded(check: Check, error: BaseException) -> Result:
         check.points,
         passed=False,
         cause="import failed",
-        message=f"{check.lesson}.py does not load: {type(error).__name__}: {error}{where}",
+        message=f"{check.lesson}.py does not load: {one_line(error)}",
     )
 
 
@@ -288,9 +290,11 @@ def explain(suite: Suite, student: Any, results: list[Result], folder: Path) -> 
 
     done = {result.id: result for result in results}
     # the diagnosis wants every call of the lesson, not only those of the check that was asked for
-    everything = [
-        done.get(name) or run_check(check, student) for name, check in suite.checks.items()
-    ]
+    # and what a learner prints in those would be taken for the output of this one
+    with contextlib.redirect_stdout(io.StringIO()):
+        everything = [
+            done.get(name) or run_check(check, student) for name, check in suite.checks.items()
+        ]
     # several checks of one function have one reason, which is looked for once
     earlier = cache(lambda function: earlier_fault(suite.lesson, function, folder))
     helper = cache(lambda function: helper_fault(suite.lesson, function, everything, folder))

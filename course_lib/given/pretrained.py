@@ -20,8 +20,8 @@ from .minigpt import MiniGPT, MiniGPTConfig
 
 WEIGHTS, CONFIG, TOKENIZER = "minigpt.safetensors", "config.json", "tokenizer.json"
 RESTORE = (
-    "Restore it with `git checkout -- models` in a clone, or copy the folder `models` again "
-    "from the course."
+    "In a workspace, copy the folder `models` again from the course; in a clone of the course, "
+    "`git checkout -- models` restores it."
 )
 
 
