@@ -56,7 +56,7 @@ plots.distribution(logits, tokenizer, top=12, title=f"After: {prompt}")
 # crumb of probability.
 #
 # **Predict.** All tokens beyond the best 50 together: what share of the probability do they hold? And if we draw 20
-# tokens, each with such a tail, how likely is it that *none* comes from the tail?
+# tokens, each with such a tail, how likely is it that at least one comes from the tail?
 
 # %%
 probs = logits.softmax(dim=-1)
@@ -79,7 +79,8 @@ print(f"at least one token of the tail in 20 draws: {1 - open_best_50**20:.2f}")
 
 # %% [markdown]
 # With a vocabulary of 6,400 tokens, as MiniMind has, keeping 50 means keeping 50 / 6400 = 0.78 % of the tokens. It
-# sounds brutal. The numbers above say that it is mostly housekeeping.
+# sounds brutal. In a sharp place it is mostly housekeeping, as the numbers above say; in an open one it costs a good
+# part of what the model had to say.
 #
 # ## 2. The rule
 #
