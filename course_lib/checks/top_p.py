@@ -159,7 +159,12 @@ def any_shape(student: Any) -> None:
     expect.kept(answer[:, 0], [{1, 3}, {0, 2}, {0, 2}])
 
 
-@suite.check("off", of="top_p_filter", points=0.5, claim="p = None and p = 1 keep every token")
+@suite.check(
+    "off",
+    of="top_p_filter",
+    points=0.5,
+    claim="p = None and p = 1 keep every token; half-precision logits become float32 all the same",
+)
 def off(student: Any) -> None:
     logits = torch.tensor([[0.5, -1.2, 3.1]])
     expect.kept(student.top_p_filter(logits, None), [{0, 1, 2}], logits)
@@ -167,6 +172,10 @@ def off(student: Any) -> None:
     # two tokens so improbable that the best one's probability is rounded to 1
     logits = torch.tensor([[-60.0, -80.0, 3.0]])
     expect.kept(student.top_p_filter(logits, 1.0), [{0, 1, 2}], logits)
+    # what comes next gets float32 from a filter that is off too
+    logits = torch.tensor([[1.0, 3.0, 2.0]], dtype=torch.bfloat16)
+    answer = expect.full_precision(student.top_p_filter(logits, None), "what came back")
+    expect.kept(answer, [{0, 1, 2}], logits)
 
 
 @suite.check(
@@ -307,6 +316,10 @@ def min_p_careful(student: Any) -> None:
     before = logits.clone()
     answer = expect.full_precision(student.min_p_filter(logits, 0.4), "what came back")
     expect.kept(answer, [{1, 2}], before)
+    logits = torch.tensor([[1.0, 3.0, 2.5]], dtype=torch.bfloat16)
+    expect.full_precision(
+        student.min_p_filter(logits, 0), "what came back from a filter that is off"
+    )
     logits = torch.tensor([[1.0, 3.0, 2.5]])
     before = logits.clone()
     student.min_p_filter(logits, 0.4)

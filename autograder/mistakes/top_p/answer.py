@@ -146,6 +146,18 @@ def stays_in_half_precision(logits: Tensor, p: float | None) -> Tensor:
 
 
 @bank.mistake("top_p_filter")
+def off_in_half_precision(logits: Tensor, p: float | None) -> Tensor:
+    """Where the filter is off the logits were handed back at once, half precision as they were. A
+    shortcut has to keep the other promises too: change to float32 before you leave.
+    """
+    scores = prepared(logits, p)
+    if p is None or p == 1:
+        return logits
+    before, order = mass_before(scores)
+    return ban(scores, order, nucleus_mask(before, p))
+
+
+@bank.mistake("top_p_filter")
 def adds_up_in_half_precision(logits: Tensor, p: float | None) -> Tensor:
     """The answer is float32, but the mass was added up in half precision first: three digits are
     too few for hundreds of small terms. The change to float32 must come before the softmax.
