@@ -20,6 +20,7 @@ import contextlib
 import importlib
 import inspect
 import io
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -211,7 +212,13 @@ def explain_exception(raised: StudentRaised, check: Check) -> tuple[str, str]:
                 f"`{own[-1].name}` (lesson {number(lesson)}) is not written yet: "
                 f"open course_lib/{lesson}.py first"
             )
-        return NOT_ATTEMPTED, f"not attempted yet: {call.function} is still a stub"
+        # a stub says its name, which need not be that of the function the check called
+        stub = re.search(r"(\S+) is yours to write", str(original))
+        missing = stub[1] if stub else call.function
+        return (
+            NOT_ATTEMPTED,
+            f"not attempted yet: open course_lib/{check.lesson}.py and write {missing}",
+        )
     place = ""
     if own:
         place = f"\nat line {own[-1].lineno} of {Path(own[-1].filename).name}: {own[-1].line}"
@@ -260,8 +267,6 @@ def run_lesson(
             explain(suite, student, results, folder)
     for result in results:
         result.file, result.saved = f"course_lib/{file.name}", saved
-        if not result.attempted:
-            result.message = f"not attempted yet: open course_lib/{file.name}"
     return results
 
 

@@ -171,3 +171,18 @@ def test_an_edit_that_no_longer_fits_the_solution_is_told() -> None:
     bank.mistake_by_edit("gone", "top_k_filter", ("no such text", ""), hint="")
     with pytest.raises(ValueError, match="0 times, not once"):
         bank.implementations["gone"].build()
+
+
+def test_a_stub_that_the_function_uses_is_the_one_to_write(tmp_path: Path) -> None:
+    for path in (ROOT / "course_lib").glob("*.py"):
+        shutil.copyfile(path, tmp_path / path.name)
+    stub = (tmp_path / "top_p.py").read_text(encoding="utf-8")
+    written = stub.replace(
+        'raise NotImplementedError("lesson 4: top_p_filter is yours to write")', "return logits"
+    )
+    assert written != stub
+    (tmp_path / "top_p.py").write_text(written, encoding="utf-8")
+    messages = {result.of: result.message for result in run_lesson("top_p", folder=tmp_path)}
+    expected = "not attempted yet: open course_lib/top_p.py and write min_p_filter"
+    assert messages["min_p_filter"] == expected
+    assert "not attempted" not in messages["top_p_filter"]
