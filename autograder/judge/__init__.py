@@ -1,0 +1,1 @@
+"""The judge: grades a learner's functions in a sandbox, with the same checks as the notebooks."""
