@@ -1,4 +1,4 @@
-"""Lesson 7: the KV cache, which lets a model read each token once.
+"""Lesson 7: KV cache, or reading every token once.
 
 Keys and values of a position do not depend on what comes after it, so a model that has computed
 them may keep them, and a new token costs one position instead of the whole text.

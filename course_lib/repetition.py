@@ -1,4 +1,4 @@
-"""Lesson 6: repetition penalty, a patch on the logits against going round in circles."""
+"""Lesson 6: repetition penalty, a patch against going round in circles."""
 
 import math
 

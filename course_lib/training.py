@@ -1,4 +1,4 @@
-"""Lesson 1: what a language model is trained on, and what it is asked at inference.
+"""Lesson 1: training and inference, one pass to learn and a loop to speak.
 
 In training every position predicts its next token, all in one pass. At inference only the last
 position's answer is wanted, one token a step.

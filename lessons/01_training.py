@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Lesson 1: one pass to learn, one token at a time to speak
+# # Lesson 1: training and inference, one pass to learn and a loop to speak
 #
 # You type "Once upon a time", and a machine goes on with the story. Inside is a network that turns numbers into other numbers. It
 # does not write a single word. Everything between its numbers and the story on your screen is called *decoding*, and that is what we

@@ -78,7 +78,7 @@ print(f"after {open_prompt!r} the tail holds {1 - open_best_50:.4f}")
 print(f"at least one token of the tail in 20 draws: {1 - open_best_50**20:.2f}")
 
 # %% [markdown]
-# With a vocabulary of 6,400 tokens, as MiniMind has, keeping 50 means keeping 50 / 6400 = 0.78 % of the tokens. It
+# With a vocabulary of 6,400 tokens, as the small model MiniMind of lesson 1 has, keeping 50 means keeping 50 / 6400 = 0.78 % of the tokens. It
 # sounds brutal. In a sharp place it is mostly housekeeping, as the numbers above say; in an open one it costs a good
 # part of what the model had to say.
 #

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Lesson 5: drawing a token
+# # Lesson 5: sampling, how a token is drawn
 #
 # Four lessons of numbers, and not one word chosen by our own hands. Now we choose. It can be done without chance (take the best) or with it (spin a wheel), and at the end of this lesson one function of yours, `next_token`, does either, with every knob that we have built.
 #

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Lesson 6: the repetition penalty, a patch against going round in circles
+# # Lesson 6: repetition penalty, a patch against going round in circles
 #
 # Left to itself, a model that always takes its best token sooner or later goes "the the the the", or 很好很好很好, "very good very good very good". There is an old remedy that needs no training: remember what was said, and lower its
 # scores. It is three lines of code, two of which have been written wrongly in famous places.

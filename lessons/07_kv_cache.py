@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Lesson 7: the KV cache, or reading every token once
+# # Lesson 7: KV cache, or reading every token once
 #
 # So far our model is like a person who has to read a book from page one again before writing each next word. It needn't: most of what it computes in a step it has computed in the step before. In this lesson we keep that, and find out what it saves, what it
 # costs, and where it ends.

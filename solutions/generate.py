@@ -1,4 +1,4 @@
-"""Lesson 8: the whole machine. Everything of lessons 1 to 7 in one loop.
+"""Lesson 8: generate, the whole machine.
 
 A step: forward, last logits, repetition penalty, temperature, top-k, top-p, draw, append.
 """

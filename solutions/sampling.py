@@ -1,4 +1,4 @@
-"""Lesson 5: from a distribution to a token, greedily or by chance."""
+"""Lesson 5: sampling, how a token is drawn."""
 
 import math
 

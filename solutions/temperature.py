@@ -1,4 +1,4 @@
-"""Lesson 2: temperature, the knob that makes a distribution sharper or flatter."""
+"""Lesson 2: temperature, how daring a model is."""
 
 import math
 

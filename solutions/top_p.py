@@ -1,4 +1,4 @@
-"""Lesson 4: top-p, a short list whose length follows the distribution."""
+"""Lesson 4: top-p, a short list that fits."""
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,7 @@ def top_p_filter(
     The token that crosses p belongs to the nucleus; mass exactly p is enough. The best token always
     stays, so p = 0 keeps it alone. None and 1.0 switch the filter off. Among equal probabilities
     the lower id comes first. Banned tokens (-inf) stay banned. Half-precision logits are computed
-    in float32.
+    in float32, and give float32 when the filter is off too.
 
     Raises ValueError for a p outside [0, 1] or NaN.
 
@@ -46,7 +46,9 @@ def min_p_filter(
 ) -> Float[Tensor, "*batch vocab"]:
     """Stretch: keep tokens at least `min_p` times as probable as the best one.
 
-    None or 0 switches the filter off; 1 keeps the best and its ties. Banned tokens stay banned.
+    None or 0 switches the filter off; 1 keeps the best and its ties. Banned tokens (-inf) stay
+    banned. Half-precision logits are computed in float32, and give float32 when the filter is off
+    too.
 
     Raises ValueError for a min_p outside [0, 1] or NaN.
 

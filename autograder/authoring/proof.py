@@ -19,7 +19,8 @@ from types import ModuleType
 
 from course_lib.checks.diagnose import known_mistake
 from course_lib.checks.kit import Check, Result, Suite, find_suite, lessons, run_check
-from course_lib.checks.load import COURSE_LIB, load_fresh
+from course_lib.checks.load import load_fresh
+from course_lib.given.lessons import COURSE_LIB
 
 from ..bank import SOLUTIONS, Implementation, find_bank
 

@@ -7,17 +7,17 @@ import sys
 
 from ..given import progress
 from .kit import CheckFailed, Result, run_lesson
-from .show import Panel, as_text
+from .show import Panel
 
 
 class NotEarned(CheckFailed):
-    """CheckFailed as a notebook shows it: the result itself, without a traceback."""
+    """CheckFailed as a notebook shows it, below the panel that says why: a line, no traceback."""
 
     def __init__(self, result: Result) -> None:
-        super().__init__(as_text(result))
+        super().__init__(f"no points yet for {result.id}")
 
     def _render_traceback_(self) -> list[str]:
-        return str(self).splitlines()
+        return [str(self)]
 
 
 def check(identifier: str) -> None:
@@ -28,9 +28,9 @@ def check(identifier: str) -> None:
     lesson = identifier.partition("-")[0]
     (result,) = run_lesson(lesson, [identifier])
     progress.record([result])
+    display(Panel([result]))
     if not result.passed:
         raise NotEarned(result)
-    display(Panel([result]))
 
 
 def hidden(identifier: str) -> None:

@@ -23,23 +23,25 @@ import io
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from ..given.faults import one_line
-from ..given.lessons import number
+from ..given.lessons import COURSE_LIB, number
 from .draw import Draw
 from .expect import Mismatch
-from .load import COURSE_LIB, load_fresh
+from .load import load_fresh
 from .record import Call, Recorder, StudentRaised, Summary, describe, summarise
 
 NOT_ATTEMPTED = "not attempted"
 EARLIER_LESSON = "earlier lesson"
+NOT_LOADED = "import failed"
 VISIBLE_SEED = 20_260
 
 
@@ -217,7 +219,7 @@ def explain_exception(raised: StudentRaised, check: Check) -> tuple[str, str]:
         missing = stub[1] if stub else call.function
         return (
             NOT_ATTEMPTED,
-            f"not attempted yet: open course_lib/{check.lesson}.py and write {missing}",
+            f"open course_lib/{check.lesson}.py and write {missing}",
         )
     place = ""
     if own:
@@ -255,19 +257,31 @@ def run_lesson(
     unknown = [name for name in wanted if name not in suite.checks]
     if unknown:
         raise KeyError(f"no check {unknown[0]}; lesson {lesson} has {', '.join(suite.checks)}")
+    student, results = run_on_file(lesson, [suite.checks[name] for name in wanted], folder)
+    if student is not None and not all(result.passed for result in results):
+        explain(suite, student, results, folder)
+    return results
+
+
+def run_on_file(
+    lesson: str, checks: Sequence[Check], folder: Path = COURSE_LIB, seed: int = VISIBLE_SEED
+) -> tuple[ModuleType | None, list[Result]]:
+    """Load the learner's file as it is on disk and run `checks` on it.
+
+    Gives the module too, or None where the file does not load.
+    """
     file = folder / f"{lesson}.py"
     saved = time.strftime("%H:%M:%S", time.localtime(file.stat().st_mtime))
+    student = None
     try:
         student = load_fresh(lesson, folder)
     except (Exception, SystemExit) as error:
-        results = [not_loaded(suite.checks[name], error) for name in wanted]
+        results = [not_loaded(check, error) for check in checks]
     else:
-        results = [run_check(suite.checks[name], student) for name in wanted]
-        if not all(result.passed for result in results):
-            explain(suite, student, results, folder)
+        results = [run_check(check, student, seed) for check in checks]
     for result in results:
         result.file, result.saved = f"course_lib/{file.name}", saved
-    return results
+    return student, results
 
 
 def not_loaded(check: Check, error: BaseException) -> Result:
@@ -279,9 +293,15 @@ def not_loaded(check: Check, error: BaseException) -> Result:
         check.claim,
         check.points,
         passed=False,
-        cause="import failed",
-        message=f"{check.lesson}.py does not load: {one_line(error)}",
+        cause=NOT_LOADED,
+        message=f"the file does not load: {one_line(error)}{source_line(error)}",
     )
+
+
+def source_line(error: BaseException) -> str:
+    """The line that is no Python, for a SyntaxError, on a line of its own."""
+    text = error.text if isinstance(error, SyntaxError) else None
+    return f"\nthat line reads: {text.strip()}" if text and text.strip() else ""
 
 
 def on_right_arguments(result: Result) -> bool:

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-COURSE_LIB = Path(__file__).resolve().parents[1]
+from ..given.lessons import COURSE_LIB
+
 _numbers = itertools.count()
 _loaded: dict[str, FreshFinder] = {}
 

@@ -30,9 +30,12 @@ def as_text(result: Result) -> str:
     lines += [f"  {line}" for line in result.message.splitlines()]
     if result.hint:
         lines.append(f"  {result.hint}")
-    if result.file:
-        lines.append(f"  {result.file}, saved {result.saved}")
     return "\n".join(lines)
+
+
+def file_line(result: Result) -> str:
+    """`course_lib/top_k.py, saved 18:03:12`: the file that a result is about."""
+    return f"{result.file}, saved {result.saved}"
 
 
 class Panel:
@@ -42,7 +45,12 @@ class Panel:
         self.results = list(results)
 
     def __repr__(self) -> str:
-        return "\n".join(as_text(result) for result in self.results)
+        lines = []
+        for result in self.results:
+            lines.append(as_text(result))
+            if result.file:
+                lines.append(f"  {file_line(result)}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return "".join(self._row(result) for result in self.results)
@@ -57,10 +65,7 @@ class Panel:
         if result.hint:
             details += f'<div style="margin-top:.3em">{escape(result.hint)}</div>'
         if result.file:
-            details += (
-                f'<div style="opacity:.7;font-size:90%">{escape(result.file)}, '
-                f"saved {escape(result.saved)}</div>"
-            )
+            details += f'<div style="opacity:.7;font-size:90%">{escape(file_line(result))}</div>'
         return (
             f'<div role="status" style="border-left:4px solid {colour};padding:.3em .8em;'
             f'margin:.2em 0"><strong><span aria-hidden="true" style="color:{colour}">{mark}</span> '

@@ -81,7 +81,14 @@ def generate(
     from . import story
     from .pretrained import ModelFileError
 
+    knobs = {
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "repetition_penalty": repetition_penalty,
+    }
     try:
+        story.refuse_knobs(max_new_tokens=max_new_tokens, **knobs)
         mine = story.takes_mine(mine)
     except ValueError as error:
         _fail(str(error), 2)
@@ -96,10 +103,7 @@ def generate(
             prompt,
             max_new_tokens,
             lambda piece: _write(piece, told),
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            repetition_penalty=repetition_penalty,
+            **knobs,
             do_sample=not greedy,
             use_cache=not no_cache,
             generator=story.generator(seed),
@@ -130,7 +134,8 @@ def generate(
 @app.command()
 def check(
     lesson: Annotated[
-        list[str] | None, typer.Argument(help="Lessons such as top_k or 3; by default all.")
+        list[str] | None,
+        typer.Argument(help="Lessons such as top_k, 3 or top_k.py; by default all."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     thorough: Annotated[
@@ -265,7 +270,7 @@ def _show_checks(results: list[Result], thorough: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ..checks.show import as_text, state
+    from ..checks.show import state
 
     styles = {"passed": "green", "failed": "red", "not attempted": "dim"}
     table = Table("lesson", "check", "points", "result")
@@ -280,13 +285,9 @@ def _show_checks(results: list[Result], thorough: bool) -> None:
         )
     console = Console()
     console.print(table)
-    for result in results:
-        if result.attempted and not result.passed:
-            console.print(Text(as_text(result)), soft_wrap=True)
-            console.print()
-    # a stub has one thing to say, however many checks wait for it
-    for line in dict.fromkeys(result.message for result in results if not result.attempted):
-        console.print(Text(line))
+    for name in dict.fromkeys(result.lesson for result in results):
+        for text in _told_of([result for result in results if result.lesson == name]):
+            console.print(Text(text), soft_wrap=True)
     passed = [result for result in results if result.passed]
     console.print(
         f"{'All' if thorough else 'Visible'} checks: {len(passed)} of {len(results)} passed, "
@@ -295,6 +296,23 @@ def _show_checks(results: list[Result], thorough: bool) -> None:
         f"{'' if thorough else ' Hidden checks are not run here.'}",
         highlight=False,
     )
+
+
+def _told_of(results: list[Result]) -> list[str]:
+    """What is to be said of one lesson: its failures, and once each what several have in common."""
+    from ..checks.kit import NOT_LOADED
+    from ..checks.show import as_text, file_line
+
+    failed = [result for result in results if result.attempted and not result.passed]
+    if failed and failed[0].cause == NOT_LOADED:
+        # then no check of the lesson ran, and all say the same
+        texts = [f"{failed[0].lesson}: {failed[0].message}"]
+    else:
+        texts = [f"{as_text(result)}\n" for result in failed]
+    if failed:
+        texts.append(f"{file_line(failed[0])}\n")
+    waiting = dict.fromkeys(result.message for result in results if not result.attempted)
+    return texts + [f"not attempted yet: {message}" for message in waiting]
 
 
 def _as_data(results: list[Result]) -> dict[str, Any]:

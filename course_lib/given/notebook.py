@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import sys
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import torch
 
 from . import progress
-from .faults import unwritten
-from .lessons import heading
+from .faults import one_line, unwritten
+from .lessons import COURSE_LIB, heading
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -39,7 +42,8 @@ def start(lesson: str) -> None:
     # typed as optional, but a shell that runs cells has one
     shell.extension_manager.load_extension("autoreload")  # type: ignore[union-attr]
     # in full: by parts, functions that are saved with a new helper would not find it
-    shell.run_line_magic("autoreload", "2 --full")
+    # its own word on a file that does not load is a traceback of thirty lines; ours is one
+    shell.run_line_magic("autoreload", "2 --full --hide-errors")
     install(shell)
     from IPython.display import display
 
@@ -71,9 +75,33 @@ def install(shell: InteractiveShell) -> None:
     if any(type(wrapper).__name__ == CellWrapper.__name__ for wrapper in shell.ast_transformers):
         return
     wrapper = CellWrapper(shell)
+    # after autoreload, which does its work at the same moment
+    shell.events.register("pre_run_cell", BrokenFiles().tell)
     shell.events.register("pre_run_cell", wrapper.arm)
     shell.events.register("post_run_cell", wrapper.disarm)
     shell.ast_transformers.append(wrapper)
+
+
+class BrokenFiles:
+    """Says, once for each time it is saved, that a lesson's file does not load any more."""
+
+    def __init__(self) -> None:
+        self._told: dict[Path, float] = {}
+
+    def tell(self, _info: object) -> None:
+        """Look at the files of the modules that the notebook has imported, if they were saved."""
+        names = [name for name in sys.modules if name.startswith("course_lib.")]
+        for path in (COURSE_LIB / f"{name.partition('.')[2]}.py" for name in names):
+            if not path.is_file() or self._told.get(path) == path.stat().st_mtime:
+                continue
+            self._told[path] = path.stat().st_mtime
+            from ..checks.load import load_fresh
+
+            try:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    load_fresh(path.stem)
+            except (Exception, SystemExit) as error:  # a learner's file may raise anything
+                print(f"{one_line(error)}: until that is mended, cells use what was there before")
 
 
 class StubsTold(AbstractContextManager[None]):

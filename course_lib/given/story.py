@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,27 @@ def takes_mine(asked: bool | None) -> bool:
     if not asked and not has_solutions():
         raise ValueError("this edition has no solutions: leave --solution out to use your own")
     return asked
+
+
+# what each knob may be, and how to say so; the course's functions draw the same lines
+_KNOBS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "max_new_tokens": (lambda value: value >= 0, "0 or more"),
+    "temperature": (lambda value: 0 <= value < math.inf, "0 (greedy) or a positive number"),
+    "top_k": (lambda value: value >= 0, "0 (off) or more"),
+    "top_p": (lambda value: 0 <= value <= 1, "from 0 to 1 (off)"),
+    "repetition_penalty": (lambda value: 0 < value < math.inf, "a positive number, 1 for off"),
+}
+
+
+def refuse_knobs(**knobs: float | None) -> None:
+    """Raise ValueError for the first knob out of its range; None is off.
+
+    Before a story begins, so that a slip is told whoever tells it, and before any of it is out.
+    """
+    for name, value in knobs.items():
+        fits, allowed = _KNOBS[name]
+        if value is not None and not fits(value):
+            raise ValueError(f"{name}={value} is not allowed: it must be {allowed}")
 
 
 def tell(

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-import time
 from pathlib import Path
 
-from ..checks.kit import Result, Suite, not_loaded, run_check
-from ..checks.load import load_fresh
+from ..checks.kit import Result, Suite, run_on_file
 from .lessons import COURSE_LIB
 
 
@@ -33,14 +31,5 @@ def find_package(home: Path = COURSE_LIB.parent) -> str | None:
 def run_thorough(package: str, lesson: str, seed: int) -> list[Result]:
     """Run the thorough checks of a lesson on the learner's file, with inputs drawn from `seed`."""
     suite: Suite = importlib.import_module(f"{package}.{lesson}").suite
-    file = COURSE_LIB / f"{lesson}.py"
-    try:
-        student = load_fresh(lesson)
-    except (Exception, SystemExit) as error:
-        results = [not_loaded(check, error) for check in suite.checks.values()]
-    else:
-        results = [run_check(check, student, seed) for check in suite.checks.values()]
-    saved = time.strftime("%H:%M:%S", time.localtime(file.stat().st_mtime))
-    for result in results:
-        result.file, result.saved = f"course_lib/{file.name}", saved
+    _, results = run_on_file(lesson, list(suite.checks.values()), seed=seed)
     return results

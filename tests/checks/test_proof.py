@@ -183,6 +183,6 @@ def test_a_stub_that_the_function_uses_is_the_one_to_write(tmp_path: Path) -> No
     assert written != stub
     (tmp_path / "top_p.py").write_text(written, encoding="utf-8")
     messages = {result.of: result.message for result in run_lesson("top_p", folder=tmp_path)}
-    expected = "not attempted yet: open course_lib/top_p.py and write min_p_filter"
+    expected = "open course_lib/top_p.py and write min_p_filter"
     assert messages["min_p_filter"] == expected
     assert "not attempted" not in messages["top_p_filter"]

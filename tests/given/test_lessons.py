@@ -42,7 +42,13 @@ def test_a_file_that_is_no_python_at_all_does_not_matter(
     assert lessons.heading("top_k") == "top k"
 
 
-@pytest.mark.parametrize("word", ["top_k", "3", "03", "03_top_k"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("top_k", "3", "03", "03_top_k", "top_k.py", "course_lib/top_k.py", "03_top_k.ipynb"),
+        *("./course_lib/top_k.py", "course_lib\\top_k.py", "/home/me/workspace/03_top_k.ipynb"),
+    ],
+)
 def test_a_lesson_is_found_by_any_of_its_names(word: str) -> None:
     assert lessons.find_lesson(word, ALL) == "top_k"
 
@@ -58,7 +64,12 @@ def test_a_file_written_anew_keeps_the_number_of_its_notebook(
     course_lib = tmp_path / "course_lib"
     course_lib.mkdir()
     (course_lib / "top_k.py").write_text("def top_k_filter(): ...\n", encoding="utf-8")
-    (tmp_path / "03_top_k.ipynb").write_text("{}", encoding="utf-8")
+    notebook = tmp_path / "03_top_k.ipynb"
     monkeypatch.setattr(lessons, "COURSE_LIB", course_lib)
-    assert lessons.number("top_k") == 3
-    assert lessons.heading("top_k") == "Lesson 3: top k"
+    for text in ("{}", "<<<<", '{"cells": [{"source": ["# Mine\\n"]}]}'):
+        notebook.write_text(text, encoding="utf-8")
+        assert lessons.number("top_k") == 3
+        assert lessons.heading("top_k") == "Lesson 3: top k"
+    cells = '{"cells": [{"source": ["# Lesson 3: top-k, a short list\\n", "Text."]}]}'
+    notebook.write_text(cells, encoding="utf-8")
+    assert lessons.heading("top_k") == "Lesson 3: top-k, a short list"

@@ -71,7 +71,9 @@ def test_a_wrong_answer_is_told_with_its_call(self_study: Workspace) -> None:
     assert "called top_k_filter(" in batch["message"]
 
 
-@pytest.mark.parametrize(("source", "said"), [(None, "not attempted"), ("def", "does not load")])
+@pytest.mark.parametrize(
+    ("source", "said"), [(None, "and write top_k_filter"), ("def", "does not load")]
+)
 def test_what_cannot_be_checked_is_said(
     self_study: Workspace, source: str | None, said: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from autograder.authoring.layout import Lesson, lessons
 from autograder.authoring.proof import hidden_suite
 from course_lib.checks.kit import find_suite
+from course_lib.given.lessons import heading
 
 GRADED = [lesson for lesson in lessons() if lesson.graded]
 
@@ -25,6 +26,13 @@ def test_graded_cells_are_the_checks_with_their_points_in_their_order(lesson: Le
     tests = [cell for cell in graded_cells(lesson) if cell.cell_type == "code"]
     found = [(c.metadata.nbgrader.grade_id, c.metadata.nbgrader.points) for c in tests]
     assert found == [(check.id, check.points) for check in checks]
+
+
+@pytest.mark.parametrize("lesson", GRADED, ids=lambda lesson: lesson.slug)
+def test_a_lesson_has_one_title_everywhere(lesson: Lesson) -> None:
+    """The module's first line is what the bar and `course progress` show."""
+    notebook = nbformat.read(lesson.notebook, as_version=4)
+    assert notebook.cells[0].source.splitlines()[0] == f"# {heading(lesson.name)}"
 
 
 @pytest.mark.parametrize("lesson", GRADED, ids=lambda lesson: lesson.slug)

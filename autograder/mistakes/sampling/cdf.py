@@ -243,6 +243,15 @@ def cdf_loses_an_axis(probs: Tensor, u: Tensor) -> Tensor:
 
 
 @bank.mistake("inverse_cdf")
+def cdf_counts_and_loses_an_axis(probs: Tensor, u: Tensor) -> Tensor:
+    """What came back has shape (batch,). The next step appends it to (batch, positions), so the
+    answer has a second axis, of length 1: many functions keep an axis with `keepdim=True`.
+    """
+    look_at(probs, u)
+    return (probs.cumsum(dim=-1) > u[:, None]).int().argmax(dim=-1)
+
+
+@bank.mistake("inverse_cdf")
 def cdf_probability_for_an_id(probs: Tensor, u: Tensor) -> Tensor:
     """What came back is the probability of the id, not the id. The place at which you found it is
     the answer.
