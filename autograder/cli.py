@@ -195,7 +195,7 @@ def unlock(
 
 def _tell(report: Report, folder: Path) -> None:
     """Say in a few lines what a delivery did."""
-    if not (report.new or report.updated or report.beside):
+    if not (report.new or report.updated or report.beside or report.restored):
         console.print(f"{escape(str(folder))}: nothing new")
     elif not (report.updated or report.kept or report.beside or report.unchanged):
         console.print(f"{escape(str(folder))} is ready: {len(report.new)} files")
@@ -204,6 +204,8 @@ def _tell(report: Report, folder: Path) -> None:
         _say("new", report.new)
         _say("renewed", report.updated)
     _say("changed by you, so the new version lies beside", list(report.beside.values()))
+    _say("restored", report.restored)
+    _say("in its place was another, kept as", list(report.aside.values()))
     _say("changed by you, left alone", report.kept)
     _say("deleted by you, not brought back", report.deleted)
 

@@ -4,12 +4,15 @@
 delivered. A file with such a hash is still the course's, and may be replaced; any other is the
 learner's. It is written before the first file and after the last, so that a kill between leaves
 nothing that the next delivery would take for somebody's work.
+
+Some files are given: the model, the tools, the checks. Nothing runs without them, so one that is
+missing or changed is restored, and what was in its place is kept beside it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -31,6 +34,8 @@ class Report:
     kept: list[str] = field(default_factory=list)  # changed by the learner, nothing newer to bring
     beside: dict[str, str] = field(default_factory=dict)  # changed by the learner: where it went
     deleted: list[str] = field(default_factory=list)  # by the learner, and not brought back
+    restored: list[str] = field(default_factory=list)  # given, and lost or changed
+    aside: dict[str, str] = field(default_factory=dict)  # given and changed: where that was kept
     unchanged: list[str] = field(default_factory=list)
 
 
@@ -42,12 +47,18 @@ class _Record:
     arrived: str | None = None  # the last one that the learner got, in its place or beside
 
 
-def deliver(files: Mapping[str, bytes], folder: Path, version: str) -> Report:
+def deliver(
+    files: Mapping[str, bytes],
+    folder: Path,
+    version: str,
+    given: Callable[[str], bool] = lambda path: False,
+) -> Report:
     """Bring `folder` to an edition: `files` by path, with the edition's `version`.
 
     New files are written, and so are newer versions of files that are as they were delivered. Of a
     file that the learner changed the newer version is laid beside it, once: `top_k.new.py`. A file
-    that the learner deleted stays deleted.
+    that the learner deleted stays deleted. Files that are `given` are restored instead, and what
+    stood in their place is kept beside them: `config.mine.json`.
 
     Raises CourseError if the manifest is damaged or something cannot be written.
     """
@@ -63,7 +74,8 @@ def deliver(files: Mapping[str, bytes], folder: Path, version: str) -> Report:
             remove_parts(parent)
         _write_manifest(folder, version, records)
         for path in sorted(files):
-            _deliver_file(folder, path, files[path], hashes[path], records[path], report)
+            if not given(path) or not _restore(folder, path, files[path], records[path], report):
+                _deliver_file(folder, path, files[path], hashes[path], records[path], report)
         _write_manifest(folder, version, records)
     except OSError as error:
         raise CourseError(
@@ -103,11 +115,38 @@ def _deliver_file(
     record.arrived = digest
 
 
+def _restore(folder: Path, path: str, data: bytes, record: _Record, report: Report) -> bool:
+    """Bring a given file back if it was lost or changed since it arrived; whether it was."""
+    present = _hash_of(folder / path)
+    if record.arrived is None or present == _NO_FILE or present in record.versions:
+        return False
+    if present is not None:
+        report.aside[path] = _keep_aside(folder, path)
+    write_atomically(folder / path, data)
+    record.arrived = sha256(data)
+    report.restored.append(path)
+    return True
+
+
+def _keep_aside(folder: Path, path: str) -> str:
+    """Copy a file to the first free name of `config.mine.json`, `config.mine2.json`, ..."""
+    data = (folder / path).read_bytes()
+    attempt = 1
+    while True:
+        name = _named(path, "mine", attempt)
+        present = _hash_of(folder / name)
+        if present is None:
+            write_atomically(folder / name, data)
+        if present in (None, sha256(data)):
+            return name
+        attempt += 1
+
+
 def _lay_beside(folder: Path, path: str, data: bytes, digest: str, record: _Record) -> str:
     """Write `data` as `top_k.new.py`, or `top_k.new2.py` if the learner changed that too."""
     attempt = 1
     while True:
-        name = _beside(path, attempt)
+        name = _named(path, "new", attempt)
         present = _hash_of(folder / name)
         if present is None or present in record.versions:
             if present != digest:
@@ -116,10 +155,11 @@ def _lay_beside(folder: Path, path: str, data: bytes, digest: str, record: _Reco
         attempt += 1
 
 
-def _beside(path: str, attempt: int) -> str:
+def _named(path: str, mark: str, attempt: int) -> str:
+    """`top_k.new.py` for `top_k.py`, `top_k.new2.py` at the second attempt."""
     whole = PurePosixPath(path)
-    mark = ".new" if attempt == 1 else f".new{attempt}"
-    return str(whole.with_name(f"{whole.stem}{mark}{whole.suffix}"))
+    number = "" if attempt == 1 else attempt
+    return str(whole.with_name(f"{whole.stem}.{mark}{number}{whole.suffix}"))
 
 
 def _hash_of(path: Path) -> str | None:

@@ -33,6 +33,9 @@ TEMPLATES = Path(__file__).parent / "templates"
 # taken over as they are; which files of licence there are is read from the folder
 _COPIED = ("constraints.txt", "course_launcher.py", "install.py")
 
+# what nothing runs without, and a learner reads but does not write
+_GIVEN = ("course_lib/given/", "course_lib/checks/", "course_lib/__", "models/")
+
 # folders of the course in which an edition would be in the way
 _HOUSE = ("autograder", "course_lib", "lessons", "models", "solutions", "tests", ".git", ".venv")
 
@@ -78,7 +81,12 @@ def cut_edition(folder: Path, root: Path = ROOT, kind: Kind = "workspace") -> Re
     """
     refuse_house(folder, root)
     files = edition_files(root, kind)
-    return deliver(files, folder.resolve(), edition_version(files, root))
+    return deliver(files, folder.resolve(), edition_version(files, root), is_given)
+
+
+def is_given(path: str) -> bool:
+    """Whether a file of an edition is restored where it is lost or changed."""
+    return path.startswith(_GIVEN)
 
 
 def refuse_house(folder: Path, root: Path = ROOT) -> None:

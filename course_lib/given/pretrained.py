@@ -20,8 +20,8 @@ from .minigpt import MiniGPT, MiniGPTConfig
 
 WEIGHTS, CONFIG, TOKENIZER = "minigpt.safetensors", "config.json", "tokenizer.json"
 RESTORE = (
-    "In a workspace, copy the folder `models` again from the course; in a clone of the course, "
-    "`git checkout -- models` restores it."
+    "In a workspace, `make study` in the course restores it, or copy the folder `models` again; "
+    "in a clone of the course, `git checkout -- models` does."
 )
 
 

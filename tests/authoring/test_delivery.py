@@ -175,6 +175,55 @@ def test_a_place_that_cannot_be_written_is_told_in_a_line(tmp_path: Path) -> Non
     assert (tmp_path / "course_lib").read_bytes() == b"a file, where a folder has to be"
 
 
+# files that are given: the learner reads them, and nothing runs without them
+
+
+def is_read_only(path: str) -> bool:
+    return path == "README.md"
+
+
+def test_a_given_file_that_was_deleted_comes_back(tmp_path: Path) -> None:
+    deliver(OLD, tmp_path, "1", is_read_only)
+    (tmp_path / "README.md").unlink()
+    (tmp_path / "01.ipynb").unlink()
+    report = deliver(OLD, tmp_path, "1", is_read_only)
+    assert (report.restored, report.deleted, report.aside) == (["README.md"], ["01.ipynb"], {})
+    assert (tmp_path / "README.md").read_bytes() == OLD["README.md"]
+
+
+@pytest.mark.parametrize("files", [OLD, NEW])
+def test_a_given_file_that_was_changed_is_restored_and_the_change_is_kept(
+    tmp_path: Path, files: dict[str, bytes]
+) -> None:
+    deliver(OLD, tmp_path, "1", is_read_only)
+    (tmp_path / "README.mine.md").write_bytes(b"notes of the learner's own")
+    for kept, text in (("README.mine2.md", b"half a fi"), ("README.mine3.md", b"my words")):
+        (tmp_path / "README.md").write_bytes(text)
+        report = deliver(files, tmp_path, "2", is_read_only)
+        assert report.restored == ["README.md"]
+        assert report.aside == {"README.md": kept}
+        assert (tmp_path / kept).read_bytes() == text
+        assert (tmp_path / "README.md").read_bytes() == files["README.md"]
+    (tmp_path / "README.md").write_bytes(b"half a fi")
+    report = deliver(files, tmp_path, "2", is_read_only)
+    assert report.aside == {"README.md": "README.mine2.md"}, "the same bytes are kept once"
+    assert (tmp_path / "README.mine.md").read_bytes() == b"notes of the learner's own"
+
+
+def test_an_older_version_of_a_given_file_is_renewed_and_not_kept(tmp_path: Path) -> None:
+    deliver(OLD, tmp_path, "1", is_read_only)
+    report = deliver(NEW, tmp_path, "2", is_read_only)
+    assert (report.restored, report.aside) == ([], {})
+    assert "README.md" in report.updated
+    assert contents(tmp_path) == NEW
+
+
+def test_a_strangers_file_in_a_given_files_place_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_bytes(b"of another project")
+    report = deliver(OLD, tmp_path, "1", is_read_only)
+    assert report.beside == {"README.md": "README.new.md"}
+
+
 # dies without any clean-up at the n-th rename, before or after it
 KILLED = dedent(
     """

@@ -333,3 +333,28 @@ def test_a_second_study_never_touches_an_edited_file_and_says_so(
     )
     assert stub.read_bytes() == solution_path(ROOT, "top_k").read_bytes()
     assert stub.stat().st_mtime_ns == changed
+
+
+def test_a_second_study_heals_a_model_that_was_damaged_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = tmp_path / "workspace"
+    study(workspace, monkeypatch)
+    capsys.readouterr()
+    weights, config = workspace / "models/minigpt.safetensors", workspace / "models/config.json"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    config.unlink()
+    plots = workspace / "course_lib/given/plots.py"
+    plots.write_text("import tiny\n", encoding="utf-8")
+    study(workspace, monkeypatch)
+    assert capsys.readouterr().out.splitlines() == [
+        f"{workspace}: brought up to date",
+        "  restored: course_lib/given/plots.py, models/config.json, models/minigpt.safetensors",
+        "  in its place was another, kept as: "
+        "course_lib/given/plots.mine.py, models/minigpt.mine.safetensors",
+    ]
+    for path in (weights, config, plots):
+        assert path.read_bytes() == (ROOT / path.relative_to(workspace)).read_bytes()
+    assert (workspace / "models/minigpt.mine.safetensors").stat().st_size == 1000
+    study(workspace, monkeypatch)
+    assert capsys.readouterr().out == f"{workspace}: nothing new\n"

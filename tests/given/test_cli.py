@@ -200,7 +200,10 @@ def test_a_missing_model_is_told(
     monkeypatch.setattr(pretrained, "shipped_models", lambda: folder)
     code, out, err = course("generate", PROMPT)
     assert (code, out) == (1, "")
-    assert "config.json is missing. In a workspace, copy the folder `models`" in one_line(err)
+    assert (
+        "config.json is missing. In a workspace, `make study` in the course restores it"
+        in one_line(err)
+    )
 
 
 def test_an_unwritten_function_points_to_its_file_and_to_the_solution() -> None:
