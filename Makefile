@@ -26,7 +26,7 @@ install: ## make .venv with everything in it (PYTHON=python3.12 takes another Py
 study: install ## make or refresh your workspace and open JupyterLab in it (NO_OPEN=1: do not open)
 	@$(BIN)/python -m autograder study
 ifndef NO_OPEN
-	@cd workspace && jupyter lab $(ROOT) "$$(ls *.ipynb | head -n 1)"
+	@cd workspace && course lab $(ROOT)
 endif
 
 test: install ## everything: ruff, mypy, all tests with the doctests of the solutions

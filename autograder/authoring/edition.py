@@ -136,7 +136,6 @@ def _readme(numbered: list[Lesson], kind: Kind) -> str:
     )
     values = {
         "lessons": "\n".join(rows),
-        "first": numbered[0].notebook.name if numbered else "",
         "extra": extra if kind == "self-study" else "",
         "stuck": (TEMPLATES / f"stuck-{stuck}.md").read_text(encoding="utf-8").rstrip("\n"),
     }

@@ -1,4 +1,4 @@
-"""The learner's command line: `course generate`, `check`, `progress`, `solution`, `adopt`.
+"""The learner's command line: `course lab`, `generate`, `check`, `progress`, `solution`, `adopt`.
 
 What can go wrong is told in one line on the error stream, with what to do; exit code 2 is wrong
 use, 1 is everything else that did not succeed. torch is imported inside of the commands only, so
@@ -12,6 +12,7 @@ import io
 import json
 import os
 import secrets
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -52,6 +53,36 @@ def main() -> NoReturn:
 @app.callback()
 def course() -> None:
     """LLM decoding from scratch: tell stories, check your work, see how far you are."""
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def lab(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="What `jupyter lab` is to be told besides.")
+    ] = None,
+) -> None:
+    """Open JupyterLab in this folder, on the first lesson.
+
+    Notebooks find course_lib from any folder in it, and its terminals find the command course.
+    """
+    from importlib.util import find_spec
+
+    from .lessons import COURSE_LIB
+
+    home = COURSE_LIB.parent
+    notebooks = sorted(path.name for path in home.glob("[0-9][0-9]_*.ipynb"))
+    if not notebooks:
+        _fail(f"{home} has no notebooks: go to your workspace, which `make study` makes")
+    if find_spec("jupyterlab") is None:
+        _fail("JupyterLab is not installed here: run install.py, which brings it")
+    # PATH and PYTHONPATH are as the launcher of this command has set them
+    argv = [sys.executable, "-m", "jupyterlab", *(arguments or []), notebooks[0]]
+    os.chdir(home)
+    sys.stdout.flush()
+    if sys.platform == "win32":
+        # exec on Windows returns to the shell before the command has ended
+        raise typer.Exit(subprocess.run(argv, check=False).returncode)
+    os.execv(sys.executable, argv)
 
 
 @app.command()

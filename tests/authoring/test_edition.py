@@ -75,7 +75,7 @@ def test_the_project_has_the_courses_ranges_for_studying_only(course: Path) -> N
 def test_the_readme_lists_the_lessons_by_their_titles(course: Path) -> None:
     readme = edition_files(course)["README.md"].decode()
     assert "| Top-k: a short list | `03_top_k.ipynb` |" in readme
-    assert ".venv/bin/jupyter lab 03_top_k.ipynb" in readme
+    assert ".venv/bin/course lab" in readme
     assert "$" not in readme
 
 

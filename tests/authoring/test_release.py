@@ -93,7 +93,7 @@ def test_an_assignment_has_the_notebook_of_its_own_lesson_only(
     for slug in ("03_top_k", "04_top_p"):
         folder = tmp_path / "release" / slug
         assert [path.name for path in folder.glob("*.ipynb")] == [f"{slug}.ipynb"]
-        assert f"jupyter lab {slug}.ipynb" in (folder / "README.md").read_text("utf-8")
+        assert f"`{slug}.ipynb` |" in (folder / "README.md").read_text("utf-8")
 
 
 def test_the_notebook_is_the_one_that_nbgrader_generates(course: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -392,3 +393,39 @@ def test_progress_where_no_record_is_kept_says_where_to_go() -> None:
     code, out, err = course("progress")
     assert (code, out) == (1, "")
     assert "go to your workspace" in one_line(err)
+
+
+# --- course lab ---
+
+
+def test_lab_opens_the_first_lesson_from_any_folder_of_the_workspace(
+    workspace: Workspace,
+) -> None:
+    for name in ("02_temperature.ipynb", "01_training.ipynb", "mine.ipynb"):
+        (workspace.folder / name).write_text("{}", encoding="utf-8")
+    # stands for JupyterLab: says how it was started
+    fake = workspace.folder / "fake" / "jupyterlab"
+    fake.mkdir(parents=True)
+    (fake / "__init__.py").write_text("", encoding="utf-8")
+    told = "import os, sys; print(os.getcwd(), *sys.argv[1:], os.environ['PYTHONPATH'], sep='|')"
+    (fake / "__main__.py").write_text(told, encoding="utf-8")
+    (workspace.folder / "trial").mkdir()
+    path = os.pathsep.join([str(workspace.folder), str(fake.parent)])
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "course_lib", "lab", "--no-browser", "--port=1"],
+        cwd=workspace.folder / "trial",
+        env=workspace.environment | {"PYTHONPATH": path},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=600,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.rstrip("\n").split("|") == [
+        *(str(workspace.folder), "--no-browser", "--port=1", "01_training.ipynb", path)
+    ]
+
+
+def test_lab_without_notebooks_says_where_to_go() -> None:
+    code, out, err = course("lab")
+    assert (code, out) == (1, "")
+    assert "has no notebooks: go to your workspace" in one_line(err)
