@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,15 +126,18 @@ def earlier_fault(lesson: str, function: str, folder: Path) -> str | None:
     return None
 
 
-def helper_fault(lesson: str, function: str, results: Sequence[Result], folder: Path) -> str | None:
+def helper_fault(
+    function: str, results: Sequence[Result], used: Callable[[str], set[str]]
+) -> str | None:
     """The sentence that names a function of the same lesson which the learner's `function` uses and
-    which fails its own checks, if one does; `results` are those of all checks of the lesson.
+    which fails its own checks, if one does; `results` are those of all checks of the lesson, and
+    `used` tells the names that a function uses.
     """
     failing = {result.of.split(".")[0] for result in results if not result.passed}
-    failing &= used_names(lesson, function.split(".")[0], folder) - {function.split(".")[0]}
+    failing &= used(function.split(".")[0]) - {function.split(".")[0]}
     for name in sorted(failing):
         # what the others build on comes first
-        if not failing & (used_names(lesson, name, folder) - {name}):
+        if not failing & (used(name) - {name}):
             return f"`{name}`, which `{function}` uses, fails its own checks; mend it first"
     return None
 

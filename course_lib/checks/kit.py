@@ -205,7 +205,10 @@ def told(calls: list[Call]) -> str:
 def explain_exception(raised: StudentRaised, check: Check) -> tuple[str, str]:
     """Cause and message for a learner's function that raised."""
     original, call = raised.original, raised.call
-    frames = traceback.extract_tb(original.__traceback__)
+    # an exception from the grader's sandbox tells its frames, since it was raised elsewhere
+    frames = getattr(original, "student_frames", None) or traceback.extract_tb(
+        original.__traceback__
+    )
     own = [frame for frame in frames if Path(frame.filename).parent == COURSE_LIB]
     if isinstance(original, NotImplementedError):
         if own and Path(own[-1].filename).stem != check.lesson:
@@ -311,7 +314,7 @@ def on_right_arguments(result: Result) -> bool:
 
 def explain(suite: Suite, student: Any, results: list[Result], folder: Path) -> None:
     """Find out why checks failed: another function that this one uses, or a known mistake."""
-    from .diagnose import earlier_fault, helper_fault, known_mistake
+    from .diagnose import earlier_fault, used_names
 
     done = {result.id: result for result in results}
     # the diagnosis wants every call of the lesson, not only those of the check that was asked for
@@ -320,13 +323,34 @@ def explain(suite: Suite, student: Any, results: list[Result], folder: Path) -> 
         everything = [
             done.get(name) or run_check(check, student) for name, check in suite.checks.items()
         ]
-    # several checks of one function have one reason, which is looked for once
-    earlier = cache(lambda function: earlier_fault(suite.lesson, function, folder))
-    helper = cache(lambda function: helper_fault(suite.lesson, function, everything, folder))
-    known = cache(lambda function: known_mistake(suite.lesson, function, everything))
-    careless = cache(
-        lambda function: known_mistake(suite.lesson, function, everything, careless=True)
+    give_hints(
+        suite.lesson,
+        results,
+        everything,
+        earlier=lambda function: earlier_fault(suite.lesson, function, folder),
+        used=lambda function: used_names(suite.lesson, function, folder),
     )
+
+
+def give_hints(
+    lesson: str,
+    results: list[Result],
+    everything: list[Result],
+    earlier: Callable[[str], str | None],
+    used: Callable[[str], set[str]],
+) -> None:
+    """Add what is known of the reasons to the results that are not passed.
+
+    `everything` holds the results of all visible checks, on the inputs that a notebook has;
+    `earlier` tells of a fault in an earlier lesson, `used` which names a function uses.
+    """
+    from .diagnose import helper_fault, known_mistake
+
+    # several checks of one function have one reason, which is looked for once
+    earlier = cache(earlier)
+    helper = cache(lambda function: helper_fault(function, everything, used))
+    known = cache(lambda function: known_mistake(lesson, function, everything))
+    careless = cache(lambda function: known_mistake(lesson, function, everything, careless=True))
     for result in results:
         if result.passed or result.cause in (NOT_ATTEMPTED, EARLIER_LESSON):
             continue
