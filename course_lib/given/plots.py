@@ -66,6 +66,8 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
 }
 
+BARS_ROOM, DIGIT = 520, 7  # pixels: what a row of bars has across, and a digit of their numbers
+
 TOLD = 6  # values of a row that the text names before it sums up
 WHEEL = 5  # looks of a wheel's stretches, used again and again: neighbours always differ
 
@@ -108,8 +110,11 @@ def bars(
     told = "; ".join(f"{name}: {_told_values(names, row)}" for name, row in rows.items())
     alt = f"{title}. Bar chart. Across: {xlabel}. Up: {ylabel}. {told}."
     width = 0.8 / len(rows)
-    # over more bars than that a number would run into the next
-    numbered = len(names) * len(rows) <= 12
+    room = BARS_ROOM * width / len(names)
+    longest = max(len(_short(value)) for row in rows.values() for value in row)
+    # beside each other if they fit, else upright; over very narrow bars there are no numbers
+    upright = longest * DIGIT > room
+    numbered = room > 1.5 * DIGIT
 
     def draw(axes: Axes) -> None:
         for place, (name, row) in enumerate(rows.items()):
@@ -125,7 +130,9 @@ def bars(
                 hatch=HATCHES[place],
             )
             if numbered:
-                axes.bar_label(drawn, [_short(value) for value in row], padding=2, fontsize=8)
+                numbers = [_short(value) for value in row]
+                turn = 90 if upright else 0
+                axes.bar_label(drawn, numbers, padding=3, fontsize=8, rotation=turn)
         axes.set_xticks(range(len(names)), names)
         if sum(len(name) + 2 for name in names) > 70:
             # side by side they would run into each other
@@ -135,7 +142,7 @@ def bars(
         axes.set_ylabel(ylabel)
         axes.set_title(title)
         axes.grid(axis="y")
-        axes.margins(y=0.12)
+        axes.margins(y=0.03 * longest if numbered and upright else 0.12)
 
     return _figure(draw, 3.4, alt)
 
@@ -288,10 +295,14 @@ def roulette(
         alt += f" The ball lies at u = {_short(u)}."
 
     def draw(axes: Axes) -> None:
-        # names that are wider than their stretches would run into each other; some find no room
-        wide = (len(name) * 0.013 < end - start or end - start < 0.03
-                for name, start, end in zip(names, starts, ends, strict=True))  # fmt: skip
-        slant = 0 if all(wide) else 40
+        # over a very short stretch there is no room for a name; the others stand upright unless
+        # two of them would run into each other
+        spans = [
+            ((start + end - len(name) * 0.014) / 2, (start + end + len(name) * 0.014) / 2)
+            for name, start, end in zip(names, starts, ends, strict=True)
+            if end - start >= 0.03
+        ]
+        slant = 40 if any(one[1] > other[0] for one, other in pairwise(spans)) else 0
         for place, (name, start, end) in enumerate(zip(names, starts, ends, strict=True)):
             axes.barh(
                 0,

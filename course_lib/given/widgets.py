@@ -47,7 +47,9 @@ class Explorer:
         import ipywidgets
 
         self._draw = draw
-        self.sliders = {name: _widget(name, slider) for name, slider in sliders.items()}
+        # names stand in one column, as wide as the longest needs
+        room = max(len(_label(name, slider)) for name, slider in sliders.items())
+        self.sliders = {name: _widget(name, slider, room) for name, slider in sliders.items()}
         self.start = self._shown()
         self.picture = ipywidgets.HTML(self.start._repr_html_())
         self._box = ipywidgets.VBox([*self.sliders.values(), self.picture])
@@ -105,7 +107,11 @@ def _in_notebook() -> bool:
     return ipython is not None and ipython.get_ipython() is not None
 
 
-def _widget(name: str, slider: Slider) -> ipywidgets.Widget:
+def _label(name: str, slider: Slider) -> str:
+    return slider.label or name.replace("_", " ")
+
+
+def _widget(name: str, slider: Slider, room: int) -> ipywidgets.Widget:
     import ipywidgets
 
     numbers = (slider.low, slider.high, slider.start, slider.step)
@@ -116,8 +122,9 @@ def _widget(name: str, slider: Slider) -> ipywidgets.Widget:
         min=slider.low,
         max=slider.high,
         step=slider.step or (1 if whole else 0.05),
-        description=slider.label or name.replace("_", " "),
-        # ipywidgets cuts off long names unless it is told to give them room
-        style={"description_width": "11em"},
+        description=_label(name, slider),
+        # ipywidgets cuts off long names unless it is told to give them room; a sign is half as
+        # wide as it is high
+        style={"description_width": f"{0.55 * room + 0.5:.1f}em"},
         layout={"width": "min(36em, 100%)"},
     )

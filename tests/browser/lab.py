@@ -44,7 +44,8 @@ def served(workspace: Path, home: Path) -> Iterator[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
     port, token = free_port(), secrets.token_hex(16)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"]
+    command = [str(Path(sys.executable).with_name("course")), "lab"]
+    command += ["--no-browser", "--allow-root", "--ip=127.0.0.1"]
     command += [f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
     environment = {
         **os.environ,
@@ -113,6 +114,11 @@ class Lab:
         """Open a notebook of the workspace, and wait until its kernel is there."""
         self.page.goto(self._address.format(path=name))
         expect(self.page.locator("#jp-main-statusbar")).to_contain_text("| Idle")
+        self.wait_for_curtain()
+
+    def wait_for_curtain(self) -> None:
+        """Wait until JupyterLab has drawn its curtain away: at its start, and at a new theme."""
+        expect(self.page.locator("#jupyterlab-splash")).to_have_count(0)
 
     def cell(self, source: str) -> Locator:
         """The one code cell whose source has `source` in it."""

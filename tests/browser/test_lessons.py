@@ -37,7 +37,7 @@ def test_lesson_is_done_in_jupyterlab(lesson: Lesson, workspace: Path, lab: Lab)
     tests = lab.test_cells()
     count = tests.count()
     assert count > 3
-    assert tests.get_by_text("not attempted:").count() == count
+    assert tests.get_by_role("status").filter(has_text="not attempted").count() == count
     first = tests.first
     first.scroll_into_view_if_needed()
     shoot("1-not-attempted")
@@ -70,6 +70,20 @@ def test_lesson_is_done_in_jupyterlab(lesson: Lesson, workspace: Path, lab: Lab)
 
     lab.menu("Settings", "Theme", "JupyterLab Dark")
     expect(lab.page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
+    lab.wait_for_curtain()
     shoot("5-dark-slider")
     first.scroll_into_view_if_needed()
     shoot("6-dark-checks")
+
+
+def test_a_notebook_in_a_folder_of_the_workspace_finds_course_lib(
+    workspace: Path, lab: Lab
+) -> None:
+    lesson = TRIED[0]
+    copy = workspace / "trial" / lesson.notebook.name
+    copy.parent.mkdir()
+    copy.write_bytes((workspace / lesson.notebook.name).read_bytes())
+    lab.open_notebook(f"trial/{lesson.notebook.name}")
+    first = lab.cell(f'start("{lesson.name}")')
+    lab.run_cell(first)
+    expect(first.get_by_role("progressbar")).to_have_count(1)

@@ -8,13 +8,16 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from itertools import combinations
 
-import matplotlib
+import matplotlib.figure
 import numpy as np
 import pytest
 import torch
 from IPython.core.formatters import DisplayFormatter
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from course_lib.given import plots
@@ -34,6 +37,23 @@ def pixels(figure: Figure) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(figure.png)).convert("RGB"))
 
 
+def texts_overlap(monkeypatch: pytest.MonkeyPatch, make: Callable[[], Figure]) -> bool:
+    """Whether of the numbers and names that a figure writes onto its axes two lie on each other."""
+    canvas = FigureCanvasAgg(matplotlib.figure.Figure((6.4, 3.4), 100, layout="constrained"))
+    axes = canvas.figure.add_subplot()
+
+    def figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:
+        draw(axes)
+        return Figure(alt, b"")
+
+    monkeypatch.setattr(plots, "_figure", figure)
+    make()
+    canvas.draw()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert boxes
+    return any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
 def every_figure() -> list[Figure]:
     return [
         bars("abc", {"before": [0.5, 0.3, 0.2], "after": [0.6, 0.4, 0]}, "Bars"),
@@ -43,6 +63,40 @@ def every_figure() -> list[Figure]:
         grid(torch.tensor([[0, 1, 2]]), ["not", "old", "new"], ["query"], "abc", "Grid"),
         column(bars("ab", {"p": [0.5, 0.5]}, "Top"), roulette("ab", [0.5, 0.5], 0.1, "Bottom")),
     ]
+
+
+# --- what is written lies side by side ---
+
+
+@pytest.mark.parametrize(
+    ("labels", "series"), [(3, 1), (3, 4), (5, 1), (5, 2), (5, 3), (8, 1), (8, 4), (12, 1), (12, 3)]
+)
+def test_the_numbers_of_small_bars_do_not_run_into_each_other(
+    monkeypatch: pytest.MonkeyPatch, labels: int, series: int
+) -> None:
+    rows = {f"p{n}": (torch.arange(labels) * -0.7 * n).softmax(-1).tolist() for n in range(series)}
+    assert not texts_overlap(monkeypatch, lambda: bars(range(labels), rows, "Small"))
+
+
+def test_names_on_a_wheel_stand_upright_where_they_have_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turned: list[float] = []
+
+    def figure(draw: Callable[[Axes], None], height: float, alt: str) -> Figure:
+        axes = matplotlib.figure.Figure().add_subplot()
+        draw(axes)
+        turned.append(max(text.get_rotation() for text in axes.texts))
+        return Figure(alt, b"")
+
+    monkeypatch.setattr(plots, "_figure", figure)
+    # the short stretch is narrower than its name, but its neighbours leave it room
+    roulette(["girl", "little", "dog"], [0.45, 0.05, 0.5])
+    roulette(["girl", "little", "lovely", "dog"], [0.4, 0.05, 0.05, 0.5])
+    assert turned == [0, 40]
+    for probs in ([0.45, 0.05, 0.5], [0.05, 0.05, 0.9], [0.8, 0.1, 0.1]):
+        names = ["girl", "little", "lovely"]
+        assert not texts_overlap(monkeypatch, lambda p=probs, n=names: roulette(n, p))
 
 
 # --- one output, and a text that says the same ---
