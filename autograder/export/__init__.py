@@ -1,0 +1,1 @@
+"""Grades as files that other programs read: CSV, Canvas, Moodle, JSON."""
