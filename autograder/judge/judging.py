@@ -1,0 +1,362 @@
+"""Judge a submission: all checks of a lesson, on functions that stay in the sandbox.
+
+The driver never imports what a learner wrote. Checks run here, their inputs are drawn from the
+secret, and each answer comes over the wire as plain data.
+"""
+
+from __future__ import annotations
+
+import ast
+import hmac
+import importlib
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+
+from course_lib.checks.kit import (
+    VISIBLE_SEED,
+    Check,
+    Result,
+    Suite,
+    find_suite,
+    give_hints,
+    run_check,
+)
+
+from .proxy import Student
+from .sandbox import Child, Ended, WarmParent
+from .verdict import CheckVerdict, LessonVerdict, Verdict
+from .wire import Channel, Closed, TooLate, WireError
+
+SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
+SECONDS = 20.0  # that one check may take; the reference needs a few thousandths
+MOST_TIMEOUTS = 2  # after so many a function is not called again
+LONGEST_MESSAGE = 3_000
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The checks of a lesson."""
+
+    visible: list[Check]
+    hidden: list[Check]
+
+
+def checks_of(lesson: str) -> Groups:
+    """Raises KeyError for a lesson that has none."""
+    shown = find_suite(lesson)
+    if shown is None:
+        raise KeyError(f"lesson {lesson} has no checks")
+    secret: Suite = importlib.import_module(f"autograder.hidden.{lesson}").suite
+    return Groups(list(shown.checks.values()), list(secret.checks.values()))
+
+
+def judge_files(
+    files: Mapping[str, bytes],
+    lessons: Sequence[str],
+    parent: WarmParent,
+    secret: bytes,
+    dependencies: str = "reference",
+) -> Verdict:
+    """The verdict on what a learner handed in: `files` maps a lesson to its file's bytes.
+
+    What a lesson needs of others is the reference's, or the learner's own with
+    `dependencies="own"`.
+    """
+    judged, notes = {}, []
+    for lesson in lessons:
+        trial = Trial(lesson, files, parent, secret, dependencies)
+        judged[lesson] = trial.verdict()
+        notes += [f"{lesson}: {note}" for note in trial.notes]
+    return Verdict(judged, parent.level, dependencies, notes)
+
+
+class Trial:
+    """The checks of one lesson on one submission."""
+
+    def __init__(
+        self,
+        lesson: str,
+        files: Mapping[str, bytes],
+        parent: WarmParent,
+        secret: bytes,
+        dependencies: str,
+    ) -> None:
+        self.lesson, self.files, self.parent, self.secret = lesson, dict(files), parent, secret
+        self.checks = checks_of(lesson)
+        self.served = served_modules(lesson) if dependencies == "reference" else {}
+        self.notes: list[str] = []
+        self.timeouts: dict[str, int] = {}
+        self.uses: dict[str, set[str]] = {}
+
+    def verdict(self) -> LessonVerdict:
+        if self.lesson not in self.files:
+            message = f"course_lib/{self.lesson}.py was not handed in"
+            return self.refuse_all("missing file", message)
+        # two children: what the visible checks were asked is not known to those that run the hidden
+        # ones; the order is secret, so that no check knows what was asked before it
+        results = self.run(self.checks.visible) | self.run(self.checks.hidden)
+        visible = [results[check.id] for check in self.checks.visible]
+        if not all(result.passed for result in visible):
+            self.explain(visible)
+        verdicts = [
+            as_verdict(check, results[check.id])
+            for check in (*self.checks.visible, *self.checks.hidden)
+        ]
+        return LessonVerdict(self.lesson, without_examples_alone(self.checks, results, verdicts))
+
+    def run(self, checks: Sequence[Check], seed: int | None = None) -> dict[str, Result]:
+        """The results of some checks; `seed` is that of their inputs, the secret's if None."""
+        waiting = list(checks)
+        random.Random(self.seed("order")).shuffle(waiting)
+        results: dict[str, Result] = {}
+        while waiting:
+            with Seat(self.parent, self.served) as seat:
+                failure = self.load(seat)
+                if failure is not None:
+                    results |= {check.id: self.failed(check, *failure) for check in waiting}
+                    break
+                while waiting and not seat.is_over:
+                    check = waiting.pop()
+                    results[check.id] = self.run_one(check, seat, seed)
+        return results
+
+    def load(self, seat: Seat) -> tuple[str, str] | None:
+        """Have the child import the file; cause and message if that fails."""
+        seat.allow(SECONDS)
+        try:
+            seat.student.load(self.lesson, self.files)
+        except WireError as error:
+            cause = self.end(seat, error)
+            return cause, f"while {self.lesson}.py was imported: {EXPLAINED[cause]}"
+        except Exception as error:  # whatever the learner's file raised
+            return "import failed", told_import(error, self.lesson)
+        self.uses = seat.student.uses
+        return None
+
+    def run_one(self, check: Check, seat: Seat, seed: int | None) -> Result:
+        root = check.of.split(".")[0]
+        if self.timeouts.get(root, 0) >= MOST_TIMEOUTS:
+            return self.failed(check, "timed out", f"{root} took too long in other checks")
+        seat.allow(SECONDS)
+        broken: Exception | None = None
+        try:
+            seat.student.begin(self.seed(check.id, "child"))
+            module = seat.student.module()
+            result = run_check(check, module, self.seed(check.id) if seed is None else seed)
+        except Exception as error:  # what the answer did to the check, where run_check looks not
+            broken = error
+            result = self.failed(check, "wrong type", "what came back cannot be used")
+        finally:
+            seat.student.modes.reset()
+        fault = seat.student.fault or (broken if isinstance(broken, WireError) else None)
+        if fault is not None:
+            cause = self.end(seat, fault)
+            if cause == "timed out":
+                self.timeouts[root] = self.timeouts.get(root, 0) + 1
+            calls = f"called {result.calls[-1].describe()}\n" if result.calls else ""
+            return self.failed(check, cause, f"{calls}{EXPLAINED[cause]}", result)
+        if result.cause == "raised" and is_out_of_memory(result.message):
+            result.cause = "out of memory"
+        return result
+
+    def end(self, seat: Seat, error: WireError) -> str:
+        """Why the child is of no more use."""
+        ended = seat.stop()
+        if isinstance(error, TooLate):
+            return "timed out"
+        if isinstance(error, Closed):
+            return "out of memory" if ended.out_of_memory else "ended early"
+        self.notes.append(f"the child broke the protocol: {error}")
+        return "broken protocol"
+
+    def explain(self, visible: list[Result]) -> None:
+        """Hints, as a notebook gives them: from the calls on the notebook's inputs."""
+        failing = {result.of.split(".")[0] for result in visible if not result.passed}
+        drawn = [
+            check
+            for check in self.checks.visible
+            if check.draws and check.of.split(".")[0] in failing
+        ]
+        again = self.run(drawn, VISIBLE_SEED) if drawn else {}
+        for result in visible:
+            # what the grader drew stays secret: it may draw the same again
+            if result.id in again and not result.passed:
+                known = again[result.id].message
+                result.message = known or "right on the notebook's inputs, wrong on others"
+        everything = [again.get(result.id, result) for result in visible]
+        give_hints(
+            self.lesson,
+            visible,
+            everything,
+            earlier=lambda function: None,
+            used=lambda function: reached(function, self.uses),
+        )
+
+    def seed(self, *purpose: str) -> int:
+        """A number below 2^48 that nobody knows without the secret."""
+        words = "/".join((self.lesson, *purpose)).encode()
+        return int.from_bytes(hmac.digest(self.secret, words, "sha256")[:6], "big")
+
+    def failed(
+        self, check: Check, cause: str, message: str, result: Result | None = None
+    ) -> Result:
+        found = Result(
+            check.id, check.lesson, check.of, check.claim, check.points, False, cause, message
+        )
+        found.calls = result.calls if result else []
+        return found
+
+    def refuse_all(self, cause: str, message: str) -> LessonVerdict:
+        checks = (*self.checks.visible, *self.checks.hidden)
+        results = [self.failed(check, cause, message) for check in checks]
+        return LessonVerdict(
+            self.lesson, [as_verdict(c, r) for c, r in zip(checks, results, strict=True)]
+        )
+
+
+class Seat:
+    """A child of the sandbox, and the conversation with it."""
+
+    def __init__(self, parent: WarmParent, served: dict[str, ModuleType]) -> None:
+        self.child: Child = parent.spawn()
+        self.channel = Channel(self.child.connection)
+        self.student = Student(self.channel, served)
+        self.is_over = False
+
+    def __enter__(self) -> Seat:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def allow(self, seconds: float) -> None:
+        self.channel.deadline = time.monotonic() + seconds
+
+    def stop(self) -> Ended:
+        self.is_over = True
+        return self.child.stop()
+
+
+def as_verdict(check: Check, result: Result) -> CheckVerdict:
+    """A result as it goes into gradebook and feedback; of a hidden check only the property."""
+    shown = EXPLAINED.get(result.cause, "") if check.hidden else result.message
+    return CheckVerdict(
+        id=check.id,
+        hidden=check.hidden,
+        of=check.of,
+        claim=check.claim,
+        points=check.points,
+        earned=check.points if result.passed else 0.0,
+        cause="" if result.passed else result.cause,
+        message=shortened(shown),
+        hint="" if check.hidden else result.hint or "",
+        mistake="" if check.hidden else result.mistake or "",
+    )
+
+
+def shortened(text: str) -> str:
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    return f"{text[:LONGEST_MESSAGE]} ... ({len(text)} characters)"
+
+
+EXPLAINED = {
+    "timed out": f"it took longer than {SECONDS:g} s, where the reference takes a moment",
+    "out of memory": "it took more memory than one submission may have",
+    "ended early": "it ended the whole process, as os._exit does, or crashed it",
+    "broken protocol": "it answered with something that is no answer",
+    "import failed": "the file does not load",
+}
+
+
+def told_import(error: Exception, lesson: str) -> str:
+    """Why a file does not load, with the learner's own line."""
+    frames = getattr(error, "student_frames", [])
+    place = f"line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
+    line = f": {frames[-1].line.strip()}" if frames and frames[-1].line else ""
+    said = f"{type(error).__name__}: {error}"
+    return f"{lesson}.py does not load: {said}" + (f"\nat {place}{line}" if place else "")
+
+
+def is_out_of_memory(message: str) -> bool:
+    return "it raised MemoryError" in message or any(words in message for words in OUT_OF_MEMORY)
+
+
+# --- points for examples ---
+
+
+def without_examples_alone(
+    checks: Groups, results: Mapping[str, Result], verdicts: list[CheckVerdict]
+) -> list[CheckVerdict]:
+    """Take away the points of printed examples from functions that are right on nothing else.
+
+    A function that answers the examples of the notebook, and fails every check whose inputs the
+    grader draws, was made for the examples.
+    """
+    secret = [*checks.hidden, *(check for check in checks.visible if check.draws)]
+    asked = {check.of.split(".")[0] for check in secret}
+    shown = {
+        check.of.split(".")[0]
+        for check in secret
+        if results[check.id].passed and gives_answers(results[check.id])
+    }
+    fixed = {check.id for check in checks.visible if not check.draws}
+    return [
+        replace(
+            verdict,
+            earned=0.0,
+            cause="only the examples",
+            message=f"right on the printed examples, but {verdict.of} fails every check whose "
+            "inputs the grader draws",
+        )
+        if verdict.passed
+        and verdict.id in fixed
+        and verdict.of.split(".")[0] in asked - shown
+        and gives_answers(results[verdict.id])
+        else verdict
+        for verdict in verdicts
+    ]
+
+
+def gives_answers(result: Result) -> bool:
+    """Whether a check asked for an answer at all, not only for wrong arguments to be refused."""
+    return any("refusal" not in (call.outcome or {}) for call in result.calls)
+
+
+# --- what other lessons need ---
+
+
+def served_modules(lesson: str) -> dict[str, ModuleType]:
+    """The reference's modules that the reference of `lesson` imports, and those that these do."""
+    found: dict[str, ModuleType] = {}
+    waiting = siblings(lesson)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name != lesson:
+            found[name] = importlib.import_module(f"solutions.{name}")
+    return found
+
+
+def siblings(lesson: str) -> set[str]:
+    tree = ast.parse((SOLUTIONS / f"{lesson}.py").read_text(encoding="utf-8"))
+    return {
+        node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+    }
+
+
+def reached(function: str, uses: Mapping[str, set[str]]) -> set[str]:
+    """The names that a function uses, and those that these use."""
+    found: set[str] = set()
+    waiting = [function]
+    while waiting:
+        for name in uses.get(waiting.pop(), set()) - found:
+            found.add(name)
+            waiting.append(name)
+    return found

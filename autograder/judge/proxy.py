@@ -1,0 +1,275 @@
+"""A learner's module in the sandbox, as the checks see it; and what the driver serves to it."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+from collections.abc import Callable, Iterator
+from traceback import FrameSummary
+from typing import Any
+
+from course_lib.checks.load import COURSE_LIB
+
+from .peer import Peer
+from .wire import Channel, ProtocolError, WireError, a_list, a_name, clean
+
+# what a learner's code may do with the driver's objects; the checks' own books are no part of it
+READABLE = {
+    "block_size",
+    "vocab_size",
+    "n_layers",
+    "n_heads",
+    "head_dim",
+    "training",
+    "length",
+}
+CALLABLE = {None, "eval", "train", "encode", "decode", "append", "attend", "reset"}
+LARGEST_CACHE = 1 << 24  # numbers in a cache that the driver sets aside for a learner's code
+LONGEST_MESSAGE = 4_000
+
+
+class Student(Peer):
+    """The learner's module of one lesson, in a child of the sandbox.
+
+    `reference` holds the modules of the other lessons that are served to it. `names` and `uses` are
+    what the child tells of the module: they serve descriptions and hints, never points.
+    """
+
+    def __init__(self, channel: Channel, reference: dict[str, Any]) -> None:
+        super().__init__(channel)
+        self.reference = reference
+        self.names: dict[str, Any] = {}
+        self.uses: dict[str, set[str]] = {}
+        self.fault: WireError | None = None  # why the conversation ended, if it did
+
+    def ask(
+        self,
+        op: str,
+        on: Any,
+        name: str | None = None,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if self.fault is not None:
+            raise self.fault
+        try:
+            return super().ask(op, on, name, args, kwargs)
+        except WireError as error:
+            # a check may swallow it as it does any exception, the judge must not
+            self.fault = error
+            raise
+
+    # --- what the judge does ---
+
+    def load(self, lesson: str, files: dict[str, bytes]) -> None:
+        """Import the learner's module. Raises what that raises, as `make_error` gives it."""
+        served = {
+            name: {
+                public: "class" if inspect.isclass(value) else "function"
+                for public, value in vars(module).items()
+                if getattr(value, "__module__", None) == module.__name__ and public[0] != "_"
+            }
+            for name, module in self.reference.items()
+        }
+        texts = {name: data.decode("latin-1") for name, data in files.items()}
+        told = self.ask("load", None, None, (lesson, texts, served))
+        if not isinstance(told, dict):
+            raise ProtocolError("the module tells nothing of itself")
+        self.names = {a_name(n): described(d) for n, d in a_dict(told.get("names")).items()}
+        self.uses = {
+            a_name(n): {a_name(x) for x in a_list(used)}
+            for n, used in a_dict(told.get("uses")).items()
+        }
+
+    def begin(self, seed: int) -> None:
+        """Start a check: nothing is left of the last one."""
+        self.forget()
+        self.modes.reset()
+        self.ask("begin", None, None, (seed,))
+
+    def module(self) -> Any:
+        """What the checks call: functions and classes by their names."""
+        found: dict[str, Any] = {}
+        for name, told in self.names.items():
+            if "methods" in told:
+                found[name] = self.child_class(name, told["parameters"], told["methods"])
+            else:
+                found[name] = self.function(name, told["parameters"])
+        return type("LearnersModule", (), {n: staticmethod(f) for n, f in found.items()})()
+
+    def function(self, name: str, names: list[str]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self.ask("call", name, None, args, kwargs)
+
+        call.__name__ = name
+        call.__signature__ = signature(names)  # type: ignore[attr-defined]
+        return call
+
+    def child_class(self, name: str, names: list[str], methods: dict[str, list[str]]) -> type:
+        """A class of the learner's: its objects stay in the child."""
+        body: dict[str, Any] = {m: child_method(m, takes) for m, takes in methods.items()}
+
+        def init(made: ChildObject, *args: Any, **kwargs: Any) -> None:
+            known = self.ask("call", name, None, args, kwargs)
+            if not isinstance(known, ChildObject):
+                raise ProtocolError("a class made no object")
+            ChildObject.__init__(made, self, known._number)
+
+        body["__init__"] = init
+        body["__signature__"] = signature(names)
+        return type(name, (ChildObject,), body)
+
+    # --- what the child may ask ---
+
+    def perform(
+        self, op: str, on: Any, name: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if isinstance(on, str):
+            if op != "call" or name is not None:
+                raise ProtocolError("a served function can only be called")
+            return self.serve(on, args, kwargs)
+        if not self.is_shown(on):
+            raise ProtocolError("that object is not the driver's")
+        if op == "call" and name in CALLABLE:
+            return (on if name is None else getattr(on, name))(*args, **kwargs)
+        if op == "get" and name in READABLE:
+            return getattr(on, name)
+        if op == "set" and name == "training" and len(args) == 1 and isinstance(args[0], bool):
+            on.training = args[0]
+            return None
+        if op == "next" and isinstance(on, Iterator):
+            return next(on)
+        raise AttributeError(f"{type(on).__name__!r} object has no attribute {name!r}")
+
+    def is_shown(self, on: Any) -> bool:
+        return id(on) in self.places
+
+    def serve(self, path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function or class of another lesson's reference."""
+        lesson, _, name = path.partition(".")
+        module = self.reference.get(lesson)
+        target = None if module is None or name.startswith("_") else getattr(module, name, None)
+        if getattr(target, "__module__", None) != getattr(module, "__name__", ""):
+            raise ProtocolError("that function is not served")
+        if inspect.isclass(target):
+            refuse_huge([*args, *kwargs.values()])
+        return target(*args, **kwargs)
+
+    # --- objects and exceptions of the child ---
+
+    def stand_in(self, number: int, data: dict[str, Any]) -> Any:
+        methods = a_dict(data.get("methods"))
+        takes = {a_name(m): [a_name(n) for n in a_list(t)] for m, t in methods.items()}
+        base = ChildIterator if data.get("iterator") is True else ChildObject
+        body = {name: child_method(name, names) for name, names in takes.items()}
+        return type(a_name(data.get("class")), (base,), body)(self, number)
+
+    def tell_error(self, error: BaseException) -> dict[str, Any]:
+        builtin = next(cls for cls in type(error).__mro__ if cls.__module__ == "builtins")
+        return {"class": builtin.__name__, "message": str(error)[:LONGEST_MESSAGE]}
+
+    def make_error(self, data: dict[str, Any]) -> BaseException:
+        """An exception of the learner's: same name, same text, a class that is surely harmless."""
+        base: type[Exception] = Exception
+        for name in a_list(data.get("bases")):
+            found = getattr(builtins, name, None) if isinstance(name, str) else None
+            if found in HARMLESS:
+                base = found
+                break
+        error = type(a_name(data.get("class")), (base,), {})(clean(str(data.get("message", ""))))
+        error.student_frames = [  # type: ignore[attr-defined]
+            a_frame(frame) for frame in a_list(data.get("frames", []))[:8]
+        ]
+        return error
+
+
+# exceptions that are made of a text alone, and that end no more than a function
+HARMLESS = {
+    found
+    for found in vars(builtins).values()
+    if isinstance(found, type)
+    and issubclass(found, Exception)
+    and not issubclass(
+        found, UnicodeError | BaseExceptionGroup | StopIteration | StopAsyncIteration
+    )
+} - {Exception}
+
+
+class ChildObject:
+    """An object of the learner's, such as a KVCache: using it is a message to the child."""
+
+    def __init__(self, student: Student, number: int) -> None:
+        self._student, self._number = student, number
+
+    def _number_of(self) -> int:
+        return self._number
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._student.ask("call", self, None, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        # the books of toy models and recorders are no business of the learner's objects
+        if name.startswith("_") or name in ("footprint", "title"):
+            raise AttributeError(name)
+        return self._student.ask("get", self, name)
+
+
+class ChildIterator(ChildObject):
+    """A stream of the learner's: each piece is a message to the child."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._student.ask("next", self)
+
+    def close(self) -> None:
+        self._student.ask("close", self)
+
+
+def child_method(name: str, names: list[str]) -> Callable[..., Any]:
+    def method(self: ChildObject, *args: Any, **kwargs: Any) -> Any:
+        return self._student.ask("call", self, name, args, kwargs)
+
+    method.__name__ = name
+    method.__signature__ = signature(["self", *names])  # type: ignore[attr-defined]
+    return method
+
+
+def signature(names: list[str]) -> inspect.Signature:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    unique = list(dict.fromkeys(names))
+    return inspect.Signature([inspect.Parameter(name, kind) for name in unique])
+
+
+def described(value: Any) -> dict[str, Any]:
+    """What the child tells of a function or class, in the form that it must have."""
+    told = a_dict(value)
+    found: dict[str, Any] = {"parameters": [a_name(n) for n in a_list(told.get("parameters"))]}
+    if "methods" in told:
+        methods = a_dict(told["methods"])
+        found["methods"] = {a_name(m): [a_name(n) for n in a_list(t)] for m, t in methods.items()}
+    return found
+
+
+def a_dict(value: Any) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise ProtocolError("a table is missing")
+    return value
+
+
+def a_frame(value: Any) -> FrameSummary:
+    lesson, line, name, text = a_list(value)[:4] if len(a_list(value)) >= 4 else ("", 0, "", "")
+    if type(line) is not int or not all(isinstance(x, str) for x in (lesson, name, text)):
+        raise ProtocolError("a place in the code is none")
+    return FrameSummary(str(COURSE_LIB / f"{lesson[:40]}.py"), line, name[:100], line=text[:300])
+
+
+def refuse_huge(values: list[Any]) -> None:
+    """No cache that would fill the driver's memory."""
+    numbers = 1
+    for value in values:
+        if isinstance(value, int):
+            numbers *= max(1, value)
+    if numbers > LARGEST_CACHE:
+        raise MemoryError(f"a cache of {numbers} numbers is larger than the grader sets aside")
