@@ -21,14 +21,21 @@ SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
 
 @dataclass(frozen=True)
 class Implementation:
-    """One way to write a function; `build` gives its lesson's module with it in place."""
+    """One way to write a function: another `function` (or class), or `edits` of the solution."""
 
     name: str
     lesson: str
     of: str
     hint: str
     family: str | None
-    build: Callable[[], ModuleType]
+    function: Callable[..., Any] | None = None
+    edits: tuple[tuple[str, str], ...] = ()
+
+    def build(self) -> ModuleType:
+        """Its lesson's module with it in place."""
+        if self.function is None:
+            return with_edits(self.lesson, self.edits)
+        return with_function(self.lesson, self.of, self.function)
 
 
 class Bank:
@@ -44,12 +51,15 @@ class Bank:
         of: str,
         hint: str,
         family: str | None,
-        build: Callable[[], ModuleType],
+        function: Callable[..., Any] | None = None,
+        edits: tuple[tuple[str, str], ...] = (),
     ) -> None:
         if name in self.implementations:
             raise ValueError(f"{self.lesson}: {name} is there twice")
         hint = " ".join(hint.split())
-        self.implementations[name] = Implementation(name, self.lesson, of, hint, family, build)
+        self.implementations[name] = Implementation(
+            name, self.lesson, of, hint, family, function, edits
+        )
 
     def mistake(
         self, of: str, *, family: str | None = None
@@ -61,8 +71,7 @@ class Bank:
         """
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-            build = lambda: with_function(self.lesson, of, function)  # noqa: E731
-            self.add(function.__name__, of, function.__doc__ or "", family, build)
+            self.add(function.__name__, of, function.__doc__ or "", family, function)
             return function
 
         return decorate
@@ -71,7 +80,7 @@ class Bank:
         self, name: str, of: str, *edits: tuple[str, str], hint: str, family: str | None = None
     ) -> None:
         """Add the solution with some text changed, (old, new) each, as a wrong `of`."""
-        self.add(name, of, hint, family, lambda: with_edits(self.lesson, edits))
+        self.add(name, of, hint, family, edits=edits)
 
     def variant(self, of: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Add the decorated function (or class) as a right way to write `of`."""
@@ -93,6 +102,11 @@ def with_function(lesson: str, name: str, function: Callable[..., Any]) -> Modul
 
 def with_edits(lesson: str, edits: tuple[tuple[str, str], ...]) -> ModuleType:
     """The solution of a lesson with some of its text replaced; each old text must be there once."""
+    return load_source(lesson, SOLUTIONS, edited(lesson, edits))
+
+
+def edited(lesson: str, edits: tuple[tuple[str, str], ...]) -> str:
+    """The source of that."""
     source = (SOLUTIONS / f"{lesson}.py").read_text(encoding="utf-8")
     for old, new in edits:
         if source.count(old) != 1:
@@ -100,7 +114,7 @@ def with_edits(lesson: str, edits: tuple[tuple[str, str], ...]) -> ModuleType:
                 f"solutions/{lesson}.py has {source.count(old)} times, not once: {old!r}"
             )
         source = source.replace(old, new)
-    return load_source(lesson, SOLUTIONS, source)
+    return source
 
 
 def find_bank(kind: str, lesson: str) -> Bank:
