@@ -48,7 +48,7 @@ class Panel:
         lines = []
         for result in self.results:
             lines.append(as_text(result))
-            if result.file:
+            if result.file and result.attempted:
                 lines.append(f"  {file_line(result)}")
         return "\n".join(lines)
 
@@ -64,7 +64,7 @@ class Panel:
         )
         if result.hint:
             details += f'<div style="margin-top:.3em">{escape(result.hint)}</div>'
-        if result.file:
+        if result.file and result.attempted:
             details += f'<div style="opacity:.7;font-size:90%">{escape(file_line(result))}</div>'
         return (
             f'<div role="status" style="border-left:4px solid {colour};padding:.3em .8em;'

@@ -295,14 +295,16 @@ def roulette(
         alt += f" The ball lies at u = {_short(u)}."
 
     def draw(axes: Axes) -> None:
-        # over a very short stretch there is no room for a name; the others stand upright unless
-        # two of them would run into each other
-        spans = [
-            ((start + end - len(name) * 0.014) / 2, (start + end + len(name) * 0.014) / 2)
-            for name, start, end in zip(names, starts, ends, strict=True)
-            if end - start >= 0.03
-        ]
-        slant = 40 if any(one[1] > other[0] for one, other in pairwise(spans)) else 0
+        # over a very short stretch there is no room for a name; the others stand in two rows
+        # where they would run into each other, or aslant where two rows are not enough
+        rows = _in_rows(
+            [
+                ((start + end - len(name) * 0.015) / 2, (start + end + len(name) * 0.015) / 2)
+                for name, start, end in zip(names, starts, ends, strict=True)
+                if end - start >= 0.03
+            ]
+        )
+        slant, heights = (40, None) if rows is None else (0, iter(rows))
         for place, (name, start, end) in enumerate(zip(names, starts, ends, strict=True)):
             axes.barh(
                 0,
@@ -318,7 +320,7 @@ def roulette(
                 axes.annotate(
                     name,
                     ((start + end) / 2, 0.5),
-                    xytext=(0, 4),
+                    xytext=(0, 4 + 13 * (next(heights) if heights else 0)),
                     textcoords="offset points",
                     rotation=slant,
                     rotation_mode="anchor",
@@ -347,6 +349,19 @@ def roulette(
         axes.set_title(title)
 
     return _figure(draw, 2.0, alt)
+
+
+def _in_rows(spans: Iterable[tuple[float, float]], rows: int = 2) -> list[int] | None:
+    """The lowest row for each span in which it lies on no other; None if there are not enough."""
+    full = [-math.inf] * rows
+    found = []
+    for start, end in spans:
+        free = [row for row in range(rows) if full[row] <= start]
+        if not free:
+            return None
+        full[free[0]] = end
+        found.append(free[0])
+    return found
 
 
 def grid(

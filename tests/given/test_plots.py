@@ -92,9 +92,11 @@ def test_names_on_a_wheel_stand_upright_where_they_have_room(
     monkeypatch.setattr(plots, "_figure", figure)
     # the short stretch is narrower than its name, but its neighbours leave it room
     roulette(["girl", "little", "dog"], [0.45, 0.05, 0.5])
+    # two names that would run into each other stand one above the other
     roulette(["girl", "little", "lovely", "dog"], [0.4, 0.05, 0.05, 0.5])
-    assert turned == [0, 40]
-    for probs in ([0.45, 0.05, 0.5], [0.05, 0.05, 0.9], [0.8, 0.1, 0.1]):
+    roulette(["girl", "little", "lovely", "yellow", "dog"], [0.4, 0.04, 0.04, 0.04, 0.48])
+    assert turned == [0, 0, 40]
+    for probs in ([0.45, 0.05, 0.5], [0.05, 0.05, 0.9], [0.8, 0.1, 0.1], [0.9, 0.05, 0.05]):
         names = ["girl", "little", "lovely"]
         assert not texts_overlap(monkeypatch, lambda p=probs, n=names: roulette(n, p))
 
