@@ -193,6 +193,33 @@ def unlock(
     console.print(f"{escape(str(path))}: hand it out; `course adopt {escape(path.name)}` takes it")
 
 
+@app.command()
+def simulate(
+    out: Annotated[Path, typer.Option(help="Where it goes; must be empty or not there yet.")],
+    students: Annotated[int, typer.Option(min=1, help="How many there are.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Lessons; all if none is named.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same class.")] = 0,
+) -> None:
+    """Make up a class and all that it hands in, to try the grading on."""
+    from .authoring.layout import find_lesson
+    from .classroom import graded_lessons
+    from .simulate import simulate as make_class
+
+    graded = graded_lessons()
+    chosen = [find_lesson(name) for name in names] if names else list(graded.values())
+    for lesson in chosen:
+        if lesson.name not in graded:
+            raise CourseError(f"{lesson.name} is a stretch lesson: nothing of it is handed in")
+    truths = make_class(out, students, chosen, seed)
+    came = [truth for truth in truths if truth.pack]
+    broken = sum(bool(truth.broken) for truth in came)
+    shown = escape(str(out))
+    console.print(f"{shown}/packs: {len(came)} packs of {students} students, {broken} broken")
+    console.print(f"{shown}/truth.json: what each of them is")
+
+
 def _tell(report: Report, folder: Path) -> None:
     """Say in a few lines what a delivery did."""
     if not (report.new or report.updated or report.beside or report.restored):

@@ -66,7 +66,7 @@ def with_stubs(source: str, lesson: str, names: Iterable[str]) -> str:
     """A file with some of its functions or classes not written yet."""
     stub = read(stub_source(lesson))
     for name in names:
-        source = _with_lines(source, name, stub.lines_of(stub.bound[name]))
+        source = with_definition(source, name, stub.lines_of(stub.bound[name]))
     return source
 
 
@@ -90,7 +90,7 @@ def with_implementation(source: str, lesson: str, of: str, function: Any) -> str
     given = parts(text.lines_of(target))
     header = given.header if given_header else mine.header
     replacement = [*placing.before, *header, *given.docstring, *mine.body]
-    return _with_imports(_with_lines(source, of, replacement), placing.imports)
+    return with_imports(with_definition(source, of, replacement), placing.imports)
 
 
 def _find(function: Any) -> tuple[Text, Any]:
@@ -156,7 +156,7 @@ class _Placing:
         return True
 
 
-def _with_lines(source: str, name: str, lines: list[str]) -> str:
+def with_definition(source: str, name: str, lines: list[str]) -> str:
     """`source` with other lines for one of its definitions."""
     text = read(source)
     node = text.bound[name]
@@ -164,7 +164,7 @@ def _with_lines(source: str, name: str, lines: list[str]) -> str:
     return "\n".join(new) + "\n"
 
 
-def _with_imports(source: str, imports: dict[str, Origin]) -> str:
+def with_imports(source: str, imports: dict[str, Origin]) -> str:
     """`source` with more imports, each below those of its kind."""
     for bound, origin in sorted(imports.items()):
         lines, kind = source.splitlines(), _kind(origin.module)
