@@ -1,0 +1,110 @@
+"""A page that is one file: style, script and data inside, nothing fetched, all text escaped.
+
+The page's own policy names the one script and the one style by their hashes. So even text that got
+past the escaping could neither run nor fetch anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+NO_SCRIPT = "'none'"
+KINDS = {"#": "number", "~": "wide"}
+# marks that turn the direction of what follows: a name with one could write itself as another
+TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def text(value: object, limit: int = 2_000) -> str:
+    """`value` as text inside of an element or an attribute, of `limit` bytes at most.
+
+    The limit counts what is written, so that neither signs that need escaping nor those of many
+    bytes make a page large.
+    """
+    told = str(value)
+    # each sign takes a byte at least: more need not be looked at
+    kept, size = [], 0
+    for sign in told[:limit]:
+        written = escape(_shown(sign))
+        size += len(written.encode())
+        if size > limit:
+            break
+        kept.append(written)
+    left = len(told) - len(kept)
+    return "".join(kept) + (f" [{left:,} characters more]" if left else "")
+
+
+def page(title: str, body: str, *, script: str = "", data: Any = None) -> str:
+    """The whole page. `body` is HTML; `data` is handed to the script in an element `#data`."""
+    style = (HERE / "page.css").read_text(encoding="utf-8")
+    scripts = NO_SCRIPT
+    if script:
+        scripts = _hash(script)
+        told = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        # nothing in it may end the element
+        told = (
+            told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+        )
+        body += f'\n<script type="application/json" id="data">{told}</script>'
+        body += f"\n<script>{script}</script>"
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {scripts}; base-uri 'none'"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def script(name: str) -> str:
+    """A script that lies beside this module."""
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]], *, kind: str = "") -> str:
+    """A table of HTML cells; it scrolls in its own box where the window is narrow.
+
+    A head cell that begins with `#` is one of numbers, set to the right; one that begins with `~`
+    is one of sentences, which need room.
+    """
+    titles = list(head)
+    classes = [KINDS.get(title[:1], "") for title in titles]
+
+    def cells(tag: str, row: Iterable[str]) -> str:
+        return "".join(
+            f'<{tag} class="{name}">{cell}</{tag}>' if name else f"<{tag}>{cell}</{tag}>"
+            for cell, name in zip(row, classes, strict=True)
+        )
+
+    lines = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return (
+        f'<div class="scroll" tabindex="0"><table class="{kind}">\n'
+        f"<thead><tr>{cells('th', (title.lstrip('#~') for title in titles))}</tr></thead>\n"
+        f"<tbody>\n{lines}\n</tbody></table></div>"
+    )
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 learner`, `2 learners`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _shown(sign: str) -> str:
+    """The sign itself, or a mark in the place of one that cannot be shown."""
+    unseen = unicodedata.category(sign) in ("Cc", "Cs") and sign not in "\n\t"
+    return "\ufffd" if unseen or sign in TURNING else sign
+
+
+def _hash(source: str) -> str:
+    digest = hashlib.sha256(source.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
