@@ -1,6 +1,8 @@
 """Where a learner's code runs: a warm parent forks a child per run, which nothing lets out."""
 
-from .driver import Child, Ended, SandboxError, WarmParent
+from .children import Child, Ended
 from .limits import Limits
+from .parent import WarmParent
+from .process import SandboxError
 
 __all__ = ["Child", "Ended", "Limits", "SandboxError", "WarmParent"]

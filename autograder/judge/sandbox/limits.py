@@ -12,17 +12,25 @@ class Limits:
 
     memory: int = 1 << 30  # bytes of address space above what the warm parent has
     cpu_seconds: int = 60
-    threads: int = 64  # of the child's user, where the system counts them for that user alone
+    threads: int = 64
     file_size: int = 0  # bytes of any file that it writes
     open_files: int = 64
 
 
-def apply(limits: Limits, address_space: int) -> None:
-    """Limit this process; `address_space` is what it has now, in bytes (0: not known)."""
+# the system counts threads by user: for one who runs other programs too, theirs are among them
+MOST_THREADS_OF_A_PERSON = 4096
+
+
+def apply(limits: Limits, address_space: int, *, own_user: bool) -> None:
+    """Limit this process; `address_space` is what it has now, in bytes (0: not known).
+
+    `own_user`: the process's user is the sandbox's, and no other program runs as that user.
+    """
     wanted = {
         "CORE": 0,
         "CPU": limits.cpu_seconds,
         "FSIZE": limits.file_size,
+        "NPROC": limits.threads if own_user else MOST_THREADS_OF_A_PERSON,
         "NOFILE": limits.open_files,
         "MEMLOCK": 0,
         "MSGQUEUE": 0,

@@ -18,13 +18,19 @@ import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from . import files, kernel
 from .control import Gone, receive, send
 from .limits import Limits
 from .limits import apply as apply_limits
 
+if TYPE_CHECKING:
+    from .lock import Lock
+
 FAULT = 70  # exit code of a child that could not be locked down
+LOCKED = b"locked"  # what a child says when it is
 
 
 class OnlyThese:
@@ -54,12 +60,16 @@ def main() -> None:
     control = socket.socket(fileno=settings["control"])
     try:
         warm_up(settings)
+        lock = prepare_lock(settings)
     except Exception as error:
         send(control, {"error": f"{type(error).__name__}: {error}"})
         os._exit(1)
-    parent = Parent(control, settings)
+    # the collector leaves what is here alone, so that the children's pages stay shared
+    gc.collect()
+    gc.freeze()
+    parent = Parent(control, Limits(**settings["limits"]), lock)
     try:
-        send(control, {"ready": sorted(sys.modules.keys() & {"torch", "numpy"})})
+        send(control, {"ready": True})
         while True:
             parent.answer()
     except Gone:
@@ -67,7 +77,10 @@ def main() -> None:
 
 
 def warm_up(settings: dict[str, Any]) -> None:
-    sys.path = [path for path in sys.path if path and not path.endswith("-packages")]
+    """Import what children need, and hide from them what they should not find."""
+    # the course's folder too: the solutions lie in it
+    left_out = (*files.PACKAGE_FOLDERS, settings["home"])
+    sys.path[:] = [path for path in sys.path if not path.endswith(left_out)]
     sys.meta_path.append(OnlyThese(settings["places"]))
     sys.dont_write_bytecode = True
     site.setquit()  # `exit()` in a learner's file is what it is everywhere
@@ -76,18 +89,39 @@ def warm_up(settings: dict[str, Any]) -> None:
         if name == "torch":
             # at once: a pool of threads would not be there after a fork, and all would wait for it
             sys.modules["torch"].set_num_threads(1)
-    # the collector leaves what is here alone, so that the children's pages stay shared
-    gc.collect()
-    gc.freeze()
+
+
+def prepare_lock(settings: dict[str, Any]) -> Lock | None:
+    """What locks a child down; None if nothing shall."""
+    rung = settings["rung"]
+    if not rung["locked"]:
+        return None
+    # Linux alone has what it imports
+    from .lock import Lock
+
+    # when memory runs out, it is the sandbox that the system is to end, not the instructor's work
+    Path("/proc/self/oom_score_adj").write_text("1000")
+    if rung["namespaces"]:
+        # bubblewrap's own process outside. A driver is left out: it counts as ended when the
+        # thread that started this ends
+        kernel.prctl(kernel.SET_DEATH_SIGNAL, signal.SIGKILL)
+    system = [Path(path) for path in settings["system"]]
+    readable = [*files.without(system, files.package_folders(system)), *settings["shown"]]
+    return Lock.prepare(
+        Limits(**settings["limits"]),
+        [str(path) for path in readable],
+        change_user=rung["change_user"],
+        own_user=rung["namespaces"],
+    )
 
 
 class Parent:
     """Forks children and ends them, one request at a time."""
 
-    def __init__(self, control: socket.socket, settings: dict[str, Any]) -> None:
+    def __init__(self, control: socket.socket, limits: Limits, lock: Lock | None) -> None:
         self.control = control
-        self.limits = Limits(**settings["limits"])
-        self.living: set[int] = set()
+        self.limits, self.lock = limits, lock
+        self.living: dict[int, int] = {}  # number of a child -> bytes resident when it was forked
 
     def answer(self) -> None:
         request, descriptors = receive(self.control)
@@ -101,53 +135,67 @@ class Parent:
         """Fork a child that serves this descriptor; {"pid"} as soon as it is locked down."""
         told, tells = os.pipe()
         resident = resident_memory()
+        parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            os.close(told)
-            self.child(serve, connection, tells)
+            self.child(serve, connection, tells, parent)
         os.close(tells)
         os.close(connection)
-        self.living.add(pid)
+        self.living[pid] = resident
         with open(told, "rb") as pipe:
             word = pipe.read()
-        if word == b"locked":
-            return {"pid": pid, "resident": resident}
+        if word == LOCKED:
+            return {"pid": pid}
         self.stop(pid)
         return {"error": word.decode(errors="replace") or "a child died before it was locked down"}
 
-    def child(self, serve: str, connection: int, tells: int) -> None:
+    def child(self, serve: str, connection: int, tells: int, parent: int) -> None:
         """What the child does; never returns."""
         code = FAULT
         try:
             try:
-                connection, tells = keep_only(connection, tells)
-                apply_limits(self.limits, address_space())
-                reseed()
-                os.environ.clear()
                 run = importlib.import_module(serve).serve
+                served, tells = self.confine(connection, tells, parent)
             except BaseException as error:
                 os.write(tells, f"{type(error).__name__}: {error}".encode())
                 os._exit(FAULT)
-            os.write(tells, b"locked")
+            os.write(tells, LOCKED)
             os.close(tells)
-            run(socket.socket(fileno=connection))
+            run(served)
             code = 0
         finally:
             os._exit(code)
+
+    def confine(self, connection: int, tells: int, parent: int) -> tuple[socket.socket, int]:
+        """Lock this process down; the connection, and the new number of the other descriptor."""
+        ruleset = [] if self.lock is None else [self.lock.ruleset.descriptor]
+        connection, tells, *ruleset = keep_only([connection, tells, *ruleset])
+        # made here, as it asks the kernel what a locked child may not ask
+        served = socket.socket(fileno=connection)
+        os.environ.clear()
+        reseed()
+        if self.lock is None:
+            apply_limits(self.limits, address_space(), own_user=False)
+        else:
+            self.lock.close(parent, address_space(), ruleset[0])
+        return served, tells
 
     def stop(self, pid: int) -> dict[str, Any]:
         """End a child, however it is; tells how it ended, or had ended."""
         if pid not in self.living:
             return {"error": f"there is no child {pid}"}
-        # it has not been waited for, so the number is still its own, even if it is dead
-        os.kill(pid, signal.SIGKILL)
-        _, status, usage = os.wait4(pid, 0)
-        self.living.discard(pid)
+        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if not ended:
+            # it has not been waited for, so the number is still its own
+            os.kill(pid, signal.SIGKILL)
+            _, status, usage = os.wait4(pid, 0)
         # macOS counts in bytes
         unit = 1 if sys.platform == "darwin" else 1024
         return {
             "exit": os.waitstatus_to_exitcode(status),
+            "had_ended": bool(ended),
             "peak": usage.ru_maxrss * unit,
+            "resident": self.living.pop(pid),
             "cpu": usage.ru_utime + usage.ru_stime,
         }
 
@@ -157,16 +205,16 @@ class Parent:
         os._exit(0)
 
 
-def keep_only(connection: int, tells: int) -> tuple[int, int]:
-    """Close every descriptor but these two and /dev/null as 0, 1, 2; their new numbers."""
+def keep_only(kept: list[int]) -> list[int]:
+    """Close every descriptor but these, and /dev/null as 0, 1, 2; their new numbers, from 3 on."""
     null = os.open(os.devnull, os.O_RDWR)
     # first to numbers that nothing else has, then down
-    high = [os.dup2(fd, 100 + i, inheritable=False) for i, fd in enumerate((connection, tells))]
+    high = [os.dup2(fd, 100 + i, inheritable=False) for i, fd in enumerate(kept)]
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     low = [os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(high)]
-    os.closerange(5, 1 << 20)
-    return low[0], low[1]
+    os.closerange(3 + len(low), 1 << 20)
+    return low
 
 
 def reseed() -> None:

@@ -1,0 +1,105 @@
+"""The system calls that a child may make: what Python and torch need to compute, and no more.
+
+Whatever is not here answers EPERM. Names, not numbers: libseccomp knows the numbers of the machine
+at hand, and a name that it does not know is left out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import termios
+from dataclasses import dataclass
+
+OWN_PID = 0x5AFE_C0DE  # stands for the child's own number, which the child puts in
+
+# linux/sched.h
+CLONE_VM, CLONE_SIGHAND, CLONE_THREAD = 0x100, 0x800, 0x10000
+CLONE_NEW = 0x7E02_0080  # namespaces of all kinds
+CLONE_STRANGE = 0x2000 | 0x4000 | 0x8000  # PTRACE, VFORK, PARENT
+
+SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41  # of prctl
+INT = 0xFFFF_FFFF  # the kernel looks at the lower half of an int alone
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A condition: `argument & mask == value`."""
+
+    argument: int
+    mask: int
+    value: int
+
+
+FREE = """
+    read readv pread64 preadv write writev close close_range lseek dup dup2 dup3
+    stat lstat fstat newfstatat statx access faccessat faccessat2 readlink readlinkat
+    getdents getdents64 getcwd
+    mmap munmap mremap mprotect madvise brk
+    sendto recvfrom shutdown poll ppoll select pselect6
+    futex set_robust_list rseq sched_yield sched_getaffinity getcpu
+    rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack restart_syscall exit exit_group
+    getpid getppid gettid getuid geteuid getgid getegid getgroups uname sysinfo
+    getrlimit getrusage times time gettimeofday clock_gettime clock_getres
+    nanosleep clock_nanosleep getrandom
+""".split()  # noqa: SIM905  (with a line for each name it would fill three screens)
+
+# any line of a name is enough
+CONDITIONAL: list[tuple[str, list[Bits]]] = [
+    # a thread of this process, never a process
+    (
+        "clone",
+        [
+            Bits(
+                0,
+                CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEW | CLONE_STRANGE,
+                CLONE_VM | CLONE_SIGHAND | CLONE_THREAD,
+            )
+        ],
+    ),
+    # signals to itself: abort() and pthread_kill need them
+    ("tgkill", [Bits(0, INT, OWN_PID)]),
+    ("kill", [Bits(0, INT, OWN_PID)]),
+    # limits of its own: a hard limit cannot be raised
+    ("prlimit64", [Bits(0, INT, 0)]),
+    ("prlimit64", [Bits(0, INT, OWN_PID)]),
+    *[("prctl", [Bits(0, INT, operation)]) for operation in (SET_NAME, GET_NAME, NAME_MEMORY)],
+    # no F_SETOWN: the kernel would send signals in this process's name
+    *[
+        ("fcntl", [Bits(1, INT, command)])
+        for command in (
+            fcntl.F_DUPFD,
+            fcntl.F_DUPFD_CLOEXEC,
+            fcntl.F_GETFD,
+            fcntl.F_SETFD,
+            fcntl.F_GETFL,
+            fcntl.F_SETFL,
+        )
+    ],
+    *[
+        ("ioctl", [Bits(1, INT, request)])
+        for request in (
+            termios.TCGETS,  # isatty
+            termios.FIONBIO,
+            termios.FIONREAD,
+            termios.FIOCLEX,
+            termios.FIONCLEX,
+        )
+    ],
+]
+
+# the library falls back on an older call when it hears ENOSYS, but not when it hears EPERM.
+# clone3 has its flags in memory, where a filter cannot look
+ABSENT = ["clone3", "openat2"]
+
+OPEN = {"open": 1, "openat": 2}  # which argument has the flags
+
+
+def conditions(*, truncation_is_refused: bool) -> list[tuple[str, list[Bits]]]:
+    """CONDITIONAL, and opening files; what may be opened is Landlock's to say.
+
+    Before ABI 3 it lets a file that may be read be emptied by O_TRUNC.
+    """
+    mask = 0 if truncation_is_refused else os.O_TRUNC
+    opening = [(name, [Bits(argument, mask, 0)]) for name, argument in OPEN.items()]
+    return CONDITIONAL + opening
