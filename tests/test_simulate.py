@@ -9,10 +9,11 @@ import pytest
 
 from autograder.archive import BrokenPack
 from autograder.bank import SOLUTIONS
-from autograder.classroom import graded_lessons, student_id
+from autograder.classroom import Classroom, graded_lessons, student_id
+from autograder.collect import Receipt
 from autograder.errors import CourseError
 from autograder.late import When, read_due_dates
-from autograder.simulate import Shares, Truth, read_truth, simulate
+from autograder.simulate import Shares, Truth, hand_over, read_truth, simulate
 from autograder.simulate.packing import BREAKAGES
 from autograder.simulate.work import CRASHES, MIX, do_work, tasks
 from autograder.submission import read_handed
@@ -127,3 +128,12 @@ def test_truth_comes_back_as_it_was_written(tmp_path: Path) -> None:
     truths = simulate(tmp_path / "made", 5, [graded_lessons()["top_k"]])
     assert read_truth(tmp_path / "made") == truths
     assert all(isinstance(truth, Truth) for truth in truths)
+
+
+def test_a_class_can_be_collected_with_its_own_times(made: Path, tmp_path: Path) -> None:
+    classroom = Classroom(tmp_path, "")
+    truths = {truth.student: truth for truth in read_truth(made) if truth.pack}
+    taken = [one for one in hand_over(made, classroom) if isinstance(one, Receipt)]
+    assert {one.student for one in taken} >= {t.student for t in truths.values() if not t.broken}
+    for one in taken:
+        assert one.received.isoformat() == truths[one.student].received

@@ -22,6 +22,8 @@ from random import Random
 from zoneinfo import ZoneInfo
 
 from ..authoring.layout import Lesson
+from ..classroom import Classroom, graded_lessons
+from ..collect import Receipt, Refused, collect
 from ..errors import CourseError
 from ..notebook import release, to_bytes
 from .packing import BREAKAGES, broken_pack, form_for, pack
@@ -94,6 +96,14 @@ def read_truth(out: Path) -> list[Truth]:
     """What `simulate` wrote down beside the packs."""
     rows = json.loads((out / "truth.json").read_text(encoding="utf-8"))
     return [Truth(**{**row, "names": tuple(row["names"])}) for row in rows]
+
+
+def hand_over(out: Path, classroom: Classroom) -> Iterator[Receipt | Refused]:
+    """Collect all packs, each at the time when it was handed in."""
+    for truth in read_truth(out):
+        if truth.pack:
+            lesson, moment = graded_lessons()[truth.lesson], datetime.fromisoformat(truth.received)
+            yield from collect(classroom, [out / truth.pack], lesson=lesson, received=moment)
 
 
 def due(lesson: Lesson) -> datetime:
