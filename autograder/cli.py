@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -40,6 +41,21 @@ class Edition(StrEnum):
 
     SELF_STUDY = "self-study"
     CLASS = "class"
+
+
+class DependenciesOn(StrEnum):
+    """Whose functions of other lessons a graded lesson calls."""
+
+    REFERENCE = "reference"
+    OWN = "own"
+
+
+Dependencies = Annotated[
+    DependenciesOn, typer.Option(help="Whose functions of other lessons a lesson calls.")
+]
+Unsandboxed = Annotated[
+    bool, typer.Option("--unsandboxed", help="Run students' code unguarded, as you.")
+]
 
 
 @app.command()
@@ -218,6 +234,76 @@ def simulate(
     shown = escape(str(out))
     console.print(f"{shown}/packs: {len(came)} packs of {students} students, {broken} broken")
     console.print(f"{shown}/truth.json: what each of them is")
+
+
+@app.command()
+def collect(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Zips or folders, of one or of many.")
+    ],
+    lesson: Annotated[
+        str | None, typer.Option(help="For which lesson, where the packs do not show it.")
+    ] = None,
+    student: Annotated[str | None, typer.Option(help="Whose the one pack is.")] = None,
+    received: Annotated[
+        str | None,
+        typer.Option(help="When they were handed in, if not now: 2026-11-02T23:59+01:00."),
+    ] = None,
+) -> None:
+    """Take in what students handed in: checked, receipted, laid where nbgrader looks for it."""
+    from .grade_commands import run_collect
+
+    run_collect(console, paths, lesson, student, received)
+
+
+@app.command()
+def grade(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[LESSON]...", help="Lessons; all that were handed in by default."),
+    ] = None,
+    student: Annotated[
+        list[str] | None, typer.Option(help="Only this one; may be given several times.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes, some 700 MB each.")
+    ] = os.cpu_count() or 1,
+    dependencies: Dependencies = DependenciesOn.REFERENCE,
+    unsandboxed: Unsandboxed = False,
+    regrade: Annotated[
+        bool, typer.Option("--regrade", help="Judge anew with today's checks; shows who moves.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Move grades without asking.")] = False,
+) -> None:
+    """Grade what was collected, and bring nbgrader's gradebook up to date."""
+    from .grade_commands import Wishes, run_grade
+
+    wishes = Wishes(
+        lessons=names or [],
+        students=student or [],
+        workers=workers,
+        dependencies=dependencies.value,
+        sandboxed=not unsandboxed,
+        regrade=regrade,
+        yes=yes,
+    )
+    run_grade(console, wishes)
+
+
+@app.command()
+def judge(
+    package: Annotated[Path, typer.Argument(metavar="DIR", help="A folder or a zip.")],
+    lesson: Annotated[
+        list[str] | None, typer.Option(help="Only this one; may be given several times.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    dependencies: Dependencies = DependenciesOn.REFERENCE,
+    unsandboxed: Unsandboxed = False,
+) -> None:
+    """Judge one package without a gradebook; the exit code is 0 whatever its score."""
+    from .grade_commands import run_judge
+
+    run_judge(console, package, lesson or [], as_json, dependencies.value, not unsandboxed)
 
 
 def _tell(report: Report, folder: Path) -> None:

@@ -1,0 +1,310 @@
+"""What `autograder collect`, `grade` and `judge` do and say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from .authoring.layout import Lesson, find_lesson
+from .class_grading import ClassGrading, Judge, Move, Report, Standing, Work
+from .classroom import Classroom, find_classroom, graded_lessons
+from .collect import Receipt, collect, remove_arriving
+from .errors import CourseError
+from .grading import Outcome, Settings, grade_locally
+from .journal import Journal
+from .judge.verdict import LessonVerdict
+from .submission import Submission, read_handed
+from .verdict_cells import told
+
+SHOWN = 40  # students, or moves, on the screen; more are in the reports
+UNSANDBOXED = (
+    "WITHOUT A SANDBOX: what students wrote runs as you, and can read and change all you can"
+)
+
+
+# --- collect ---
+
+
+def run_collect(
+    console: Console,
+    paths: Sequence[Path],
+    lesson: str | None,
+    student: str | None,
+    received: str | None,
+) -> None:
+    """Take in packs; raises CourseError at the end if some were refused."""
+    if student is not None and len(paths) != 1:
+        raise CourseError(f"--student is for one pack, and {len(paths)} are named")
+    classroom = find_classroom()
+    chosen = None if lesson is None else _graded(lesson)
+    moment = None if received is None else _moment(received)
+    count, refused = 0, []
+    with classroom.only_writer():
+        remove_arriving(classroom)
+        for result in collect(classroom, paths, lesson=chosen, student=student, received=moment):
+            if isinstance(result, Receipt):
+                count += 1
+                console.print(escape(result.line()))
+            else:
+                refused.append(result)
+                console.print(f"[bold]refused[/] {escape(f'{result.student}: {result.why}')}")
+    console.print(f"{count} taken in; receipts are in {escape(str(classroom.kept / 'receipts'))}")
+    if refused:
+        names = ", ".join(pack.origin for pack in refused[:SHOWN])
+        raise CourseError(f"{len(refused)} of {count + len(refused)} packs refused: {names}")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        # a time without an offset is one on this machine's clock
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError as error:
+        raise CourseError(
+            f"--received {text!r} is no time: write it as 2026-11-02T23:59"
+        ) from error
+
+
+# --- grade ---
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What `autograder grade` is asked for; `judging` says where, by default here."""
+
+    lessons: Sequence[str] = ()
+    students: Sequence[str] = ()
+    workers: int = 1
+    dependencies: str = "reference"
+    sandboxed: bool = True
+    regrade: bool = False
+    yes: bool = False
+    judging: Callable[[Settings], Judge] | None = None
+
+
+def run_grade(console: Console, wishes: Wishes) -> None:
+    """Grade a class. Raises CourseError at the end if some submissions could not be graded."""
+    classroom = find_classroom()
+    lessons = [_graded(name) for name in wishes.lessons] or list(graded_lessons().values())
+    # a lesson that nobody handed in is none of the gradebook's business yet
+    lessons = [lesson for lesson in lessons if classroom.students(lesson)]
+    _refuse_unknown(classroom, lessons, wishes.students)
+    if not wishes.sandboxed:
+        console.print(f"[bold]{UNSANDBOXED}[/]")
+    with classroom.only_writer():
+        settings = Settings(classroom.secret(), wishes.dependencies, wishes.sandboxed)
+        grading = ClassGrading(classroom, settings)
+        grading.journal.tidy()
+        work = [grading.plan(one, wishes.students or None, wishes.regrade) for one in lessons]
+        report = _judge(console, grading, work, wishes, settings)
+        with _Live(console, None, "gradebook") as live:
+            written = grading.project(lessons, live.step)
+    _show_graded(console, grading.journal, report.graded)
+    kept = sum(len(one.kept) for one in work)
+    console.print(
+        f"{len(report.graded)} graded, {kept} unchanged, {len(report.failures)} failed; "
+        f"{written} written into the gradebook"
+    )
+    if older := sum(len(one.older) for one in work):
+        console.print(
+            f"{older} keep grades that were made with other checks or settings: "
+            "`autograder grade --regrade` shows whose would move"
+        )
+    if not report.committed:
+        console.print("no grade was moved; the new verdicts wait for the next --regrade")
+    for failure in report.failures:
+        told = f"{failure.student}, {failure.lesson}: {failure.why}"
+        console.print(f"[bold]not graded[/] {escape(told)}")
+    if report.failures:
+        count = len(report.failures)
+        raise CourseError(
+            f"{count} submission{'s' * (count > 1)} could not be graded; all others are done"
+        )
+
+
+def _judge(
+    console: Console,
+    grading: ClassGrading,
+    work: Sequence[Work],
+    wishes: Wishes,
+    settings: Settings,
+) -> Report:
+    count = sum(len(one.judge) for one in work)
+
+    def locally(submissions: Iterable[Submission]) -> Iterator[Outcome]:
+        return grade_locally(submissions, max(1, min(wishes.workers, count)), settings)
+
+    judge = locally if wishes.judging is None else wishes.judging(settings)
+    with _Live(console, count, "judged") as live:
+
+        def confirm(moves: list[Move]) -> bool:
+            live.stop()
+            _show_moves(console, moves)
+            return wishes.yes or typer.confirm(f"Move {len(moves)} grades?")
+
+        # without work no process is started
+        return grading.run(work, judge if count else _nothing, confirm=confirm, done=live.done)
+
+
+def _nothing(submissions: Iterable[Submission]) -> Iterator[Outcome]:
+    return iter(())
+
+
+def _graded(word: str) -> Lesson:
+    lesson = find_lesson(word)
+    if not lesson.graded:
+        raise CourseError(f"{lesson.name} is a stretch lesson: it is not graded")
+    return lesson
+
+
+def _refuse_unknown(
+    classroom: Classroom, lessons: Sequence[Lesson], students: Sequence[str]
+) -> None:
+    known = {student for lesson in lessons for student in classroom.students(lesson)}
+    for student in students:
+        if student not in known:
+            raise CourseError(
+                f"{student!r} handed in nothing that could be graded: the ids are the names of "
+                f"the folders in {classroom.submitted}"
+            )
+    if not known:
+        raise CourseError(f"there is nothing in {classroom.submitted}: `autograder collect` first")
+
+
+class _Live:
+    """A bar with done, failed, left and the time left; in a log a line for each tenth."""
+
+    def __init__(self, console: Console, total: int | None, what: str) -> None:
+        self._console, self._total, self._what = console, total, what
+        self._done = self._failed = 0
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        rest = (TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+        self._progress = Progress(
+            *columns, *rest, console=console, transient=True, disable=not console.is_terminal
+        )
+        self._task = self._progress.add_task(what, total=total, note="")
+
+    def __enter__(self) -> _Live:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._progress.stop()
+
+    def step(self) -> None:
+        self._progress.advance(self._task)
+
+    def done(self, outcome: Outcome) -> None:
+        self._done += 1
+        self._failed += outcome.verdict is None
+        left = (self._total or self._done) - self._done
+        note = f"{self._failed} failed, {left} left"
+        self._progress.update(self._task, advance=1, note=note)
+        if not self._console.is_terminal and self._done % max(1, (self._total or 10) // 10) == 0:
+            self._console.print(f"{self._what} {self._done}, {note}")
+
+
+# --- judge ---
+
+
+def run_judge(
+    console: Console,
+    path: Path,
+    lessons: Sequence[str],
+    as_json: bool,
+    dependencies: str,
+    sandboxed: bool,
+) -> None:
+    """Judge one package without any gradebook."""
+    handed = read_handed(path.absolute())
+    there = [name for name in graded_lessons() if name in handed.modules]
+    chosen = [_graded(name).name for name in lessons] or there
+    if not chosen:
+        raise CourseError(f"{path} holds no lesson's module: name the folder with course_lib/")
+    from .judge.worker import Job, judge_job
+
+    secret = find_classroom().secret()
+    verdict = judge_job(Job(handed.files(), chosen, secret, dependencies, sandboxed))
+    if as_json:
+        # not through the console, which would wrap it
+        sys.stdout.write(json.dumps(verdict.as_data()) + "\n")
+        return
+    for name in chosen:
+        console.print(escape(f"{name}: {summary(verdict.lessons[name])}"))
+        for check in verdict.lessons[name].checks:
+            if not check.passed:
+                for line in told(check):
+                    console.print(f"  {escape(line)}")
+    console.print(escape(f"sandbox: {verdict.sandbox}"))
+
+
+# --- what is said ---
+
+
+def summary(lesson: LessonVerdict) -> str:
+    """`7 of 16 points; visible 8/12 passed, hidden 3/7 passed`."""
+    counts = []
+    for word, hidden in (("visible", False), ("hidden", True)):
+        group = [check for check in lesson.checks if check.hidden is hidden]
+        passed = sum(check.passed for check in group)
+        counts.append(f"{word} {passed}/{len(group)} passed" if group else f"{word} not run")
+    return f"{lesson.score:g} of {lesson.max:g} points; {', '.join(counts)}"
+
+
+def _show_graded(console: Console, journal: Journal, graded: Sequence[Standing]) -> None:
+    """A line a student, if they are few, and the checks of each lesson."""
+    items: dict[str, dict[str, Counter[str]]] = {}
+    for standing in sorted(graded, key=lambda one: (one.key.lesson, one.student)):
+        verdict = journal.find(standing.key)
+        if verdict is None:
+            continue
+        lesson = verdict.lessons[standing.key.lesson]
+        if len(graded) <= SHOWN:
+            said = f"{standing.student}, {lesson.lesson}: {summary(lesson)}"
+            console.print(escape(said))
+        for check in lesson.checks:
+            counts = items.setdefault(lesson.lesson, {}).setdefault(check.id, Counter())
+            counts[check.cause] += 1
+    for name, checks in items.items():
+        console.print(_items(name, checks))
+
+
+def _items(lesson: str, checks: Mapping[str, Counter[str]]) -> Table:
+    table = Table(title=lesson, box=None, title_justify="left")
+    for column in ("check", "passed", "not passed, by cause"):
+        table.add_column(column)
+    for name, counts in checks.items():
+        causes = [f"{cause} {count}" for cause, count in counts.most_common() if cause]
+        table.add_row(name, f"{counts['']}/{counts.total()}", ", ".join(causes))
+    return table
+
+
+def _show_moves(console: Console, moves: Sequence[Move]) -> None:
+    table = Table(title="Grades that would move", box=None, title_justify="left")
+    for column in ("student", "lesson", "points", "checks"):
+        table.add_column(column)
+    for move in moves[:SHOWN]:
+        points = f"{move.before:g} -> {move.after:g}"
+        table.add_row(escape(move.student), move.lesson, points, "; ".join(move.changes))
+    console.print(table)
+    if len(moves) > SHOWN:
+        console.print(f"and {len(moves) - SHOWN} more")

@@ -1,0 +1,261 @@
+"""Puts the judge into nbgrader: `nbgrader autograde`, NbGraderAPI and formgrader's button.
+
+nbgrader runs notebooks to grade them. Here none is ever run: a notebook is read as data, put in
+order by the released one, and its graded cells get their outputs from the judge's verdict. From
+there on everything is nbgrader's own: SaveAutoGrades, gradebook.db, formgrader, the feedback.
+
+What its settings cannot reach is set in `_patch`: it looks only at folders that hold a notebook of
+the right name, and copies whatever else lies there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import glob
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import bleach
+import nbformat
+import nbgrader.apps.api
+import nbgrader.converters.base
+import nbgrader.utils
+from jinja2 import pass_context
+from nbconvert.exporters import HTMLExporter, NotebookExporter
+from nbgrader.converters import Autograde
+from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets.config import Config
+
+from .archive import BrokenPack
+from .authoring.layout import ROOT, Lesson
+from .class_grading import ClassGrading
+from .classroom import Classroom, graded_lessons
+from .errors import CourseError
+from .gradebook import Gradebook
+from .grading import Settings, grade, local_pool
+from .judge.verdict import LessonVerdict
+from .notebook import restored, write_back
+from .projection import lay_autograded
+from .submission import Submission, read_submission
+
+_HERE = __name__
+_ORIGINALS = SimpleNamespace(
+    init_notebooks=Autograde.init_notebooks, init_assignment=Autograde.init_assignment
+)
+
+# what a written answer may hold once markdown has become HTML
+_TAGS = bleach.ALLOWED_TAGS | {
+    *("p", "br", "hr", "pre", "div", "span", "img", "details", "summary", "sub", "sup", "del", "s"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "dl", "dt"),
+    *("dd",),
+}
+_ATTRIBUTES = {
+    "a": ["href", "title"],
+    "img": lambda tag, name, value: (
+        name in ("alt", "title") or (name == "src" and value.startswith("data:image/"))
+    ),
+    "th": ["align"],
+    "td": ["align"],
+}
+# formulas are drawn by MathJax, which knows commands that make links and name elements
+_MATHJAX = re.compile(r"\\(?=(?:href|cssId|class|style|require|unicode|url)\b)")
+
+
+def configure(c: Config, file: str, course_id: str) -> None:
+    """Set nbgrader up for a class; `file` is the configuration that says so, in its folder."""
+    root = Path(file).resolve().parent
+    c.CourseDirectory.root = str(root)
+    c.CourseDirectory.course_id = course_id
+    c.CourseDirectory.source_directory = "lessons" if root == ROOT else str(ROOT / "lessons")
+    c.Autograde.exporter_class = f"{_HERE}.SubmissionExporter"
+    c.Autograde.autograde_preprocessors = [
+        f"{_HERE}.WriteVerdict",
+        "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.HTMLExporter.filters = {"markdown2html": f"{_HERE}.safe_markdown"}
+    _patch(root)
+
+
+# --- what nbgrader calls ---
+
+
+class SubmissionExporter(NotebookExporter):
+    """Reads a submission's notebook as data, and in its place the released one where there is none.
+
+    nbgrader converts twice: first what was submitted, then what came out of that.
+    """
+
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
+    ) -> Any:
+        told = (resources or {}).get("nbgrader", {})
+        lesson = _lesson(told.get("assignment", ""))
+        autograde: Any = self.parent
+        if lesson is None or not autograde._sanitizing:
+            return super().from_filename(filename, resources=resources, **kw)
+        submission = _submission(autograde.coursedir, told["student"], lesson)
+        notebook, notes = restored(lesson, submission.notebook)
+        for note in notes:
+            self.log.warning("%s, %s: %s", told["student"], lesson.slug, note)
+        node = nbformat.from_dict(notebook)
+        return self.from_notebook_node(node, resources=resources, **kw)
+
+
+class WriteVerdict(NbGraderPreprocessor):
+    """Stands where nbgrader has Execute: the outputs of graded cells come from the judge."""
+
+    def preprocess(self, nb: Any, resources: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        told = resources["nbgrader"]
+        lesson = _lesson(told["assignment"])
+        if lesson is None:
+            raise NbGraderException(
+                f"{told['assignment']} is no lesson of this course, and nothing else is graded "
+                "with its nbgrader_config.py"
+            )
+        course = self.parent.parent.coursedir
+        verdict = verdict_on(_classroom(course), _submission(course, told["student"], lesson))
+        write_back(nb, {check.id: check for check in verdict.checks})
+        return nbformat.from_dict(nb), resources
+
+
+@pass_context
+def safe_markdown(context: Any, source: str) -> str:
+    """Markdown as HTML for formgrader and feedback, without scripts: a student wrote it."""
+    exporter = HTMLExporter(exclude_anchor_links=True)
+    page = exporter.markdown2html(context, source)
+    clean: str = bleach.clean(
+        page, tags=_TAGS, attributes=_ATTRIBUTES, protocols={"http", "https", "mailto", "data"}
+    )
+    return _MATHJAX.sub("", clean)
+
+
+# --- the verdict ---
+
+
+def verdict_on(classroom: Classroom, submission: Submission) -> LessonVerdict:
+    """What stands for a submission, else what the judge says now, which stands from then on.
+
+    Raises CourseError if it cannot be judged.
+    """
+    grading = ClassGrading(classroom, Settings(classroom.secret()))
+    standing = grading.journal.grade(submission.student, submission.lesson)
+    if standing is not None and standing.key.submission == submission.sha256:
+        # with checks of today it might be another: `autograder grade --regrade` asks first
+        return standing.lesson
+    key = grading.key(submission)
+    verdict = grading.journal.find(key)
+    if verdict is None:
+        (outcome,) = grade([submission], _pool(), grading.settings, ahead=1)
+        if outcome.verdict is None:
+            _pool.cache_clear()
+            raise CourseError(f"{submission.student}, {submission.lesson}: {outcome.why}")
+        verdict = outcome.verdict
+        grading.journal.keep(key, verdict)
+    grading.journal.stand(submission.student, key, submission.received)
+    return verdict.lessons[submission.lesson]
+
+
+@cache
+def _pool() -> ProcessPoolExecutor:
+    """One worker for all submissions that this process grades: it starts in seconds."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(local_pool(1))
+
+
+def _lesson(assignment: str) -> Lesson | None:
+    lessons = {lesson.slug: lesson for lesson in graded_lessons().values()}
+    return lessons.get(assignment)
+
+
+def _classroom(course: CourseDirectory) -> Classroom:
+    return Classroom(Path(course.root), course.db_url, course.course_id, course.config)
+
+
+def _submission(course: CourseDirectory, student: str, lesson: Lesson) -> Submission:
+    try:
+        return read_submission(_classroom(course), student, lesson)
+    except BrokenPack as error:
+        raise CourseError(f"{student}, {lesson.slug}: {error}") from error
+
+
+# --- what no setting reaches ---
+
+
+def _patch(root: Path) -> None:
+    Autograde.init_notebooks = init_notebooks
+    Autograde.init_assignment = init_assignment
+    if glob.escape(str(root)) != str(root):
+        _let_brackets_be(str(root))
+
+
+def init_notebooks(self: Autograde) -> None:
+    """Take every folder of a student for a submission, whether a notebook lies in it or not."""
+    course = self.coursedir
+    lesson = _lesson(course.assignment_id)
+    if lesson is None:
+        _ORIGINALS.init_notebooks(self)
+        return
+    classroom = _classroom(course)
+    with Gradebook(classroom) as book:
+        book.register(lesson)
+    self.assignments, self.notebooks = {}, []
+    for student in classroom.students(lesson):
+        if student == course.student_id or fnmatchcase(student, course.student_id):
+            folder = self._format_source(course.assignment_id, student)
+            self.assignments[folder] = [os.path.join(folder, f"{lesson.slug}.ipynb")]
+    if not self.assignments:
+        message = f"{course.student_id!r} handed in nothing for {lesson.slug}"
+        self.log.error(message)
+        raise NbGraderException(message)
+
+
+def init_assignment(self: Autograde, assignment_id: str, student_id: str) -> None:
+    """Copy what the judge reads, and nothing else: no weights, no links, no source over it."""
+    lesson = _lesson(assignment_id)
+    if lesson is None:
+        _ORIGINALS.init_assignment(self, assignment_id, student_id)
+        return
+    submission = _submission(self.coursedir, student_id, lesson)
+    with _copying_nothing(self.coursedir):
+        _ORIGINALS.init_assignment(self, assignment_id, student_id)
+    folder = Path(self._format_dest(assignment_id, student_id))
+    lay_autograded(folder, lesson, submission, None)
+
+
+@contextmanager
+def _copying_nothing(course: CourseDirectory) -> Iterator[None]:
+    ignored = course.ignore
+    course.ignore = ["*"]
+    try:
+        yield
+    finally:
+        course.ignore = ignored
+
+
+def _let_brackets_be(root: str) -> None:
+    """Let nbgrader find files below a folder such as `[test] a+b (c)`.
+
+    It searches by patterns, and would take the brackets in the class's own folder for a part of
+    them.
+    """
+
+    def search(pattern: str, *args: Any, **kw: Any) -> list[str]:
+        if pattern.startswith(root):
+            pattern = glob.escape(root) + pattern.removeprefix(root)
+        return glob.glob(pattern, *args, **kw)
+
+    for module in (nbgrader.converters.base, nbgrader.apps.api, nbgrader.utils):
+        module.glob = SimpleNamespace(glob=search)

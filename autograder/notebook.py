@@ -1,0 +1,274 @@
+"""The notebook that goes into the gradebook: the learner's own words, and the judge's verdict.
+
+A notebook that was handed in is data, never run and never believed. Of its cells the kind and the
+text are taken over, and pictures pasted into answers; whatever says what is graded, and for how
+many points, comes from the released notebook.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from .authoring.layout import ROOT, Lesson
+from .authoring.strip import strip
+from .verdict_cells import outputs
+
+LONGEST_SOURCE = 100_000
+MOST_CELLS = 2_000
+LONGEST_PICTURE = 2 * 2**20
+PICTURES = ("image/png", "image/jpeg", "image/gif")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_KINDS = {"code": "code", "markdown": "markdown", "raw": "markdown"}
+
+Notebook = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is believed of a cell that was handed in."""
+
+    kind: str
+    source: str
+    grade_id: str = ""  # as the cell claims
+    attachments: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def cells_of(data: bytes) -> list[Cell]:
+    """The cells of a notebook. Raises ValueError that says in few words what is wrong with it."""
+    try:
+        told = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    except ValueError as error:
+        raise ValueError("no JSON") from error
+    cells = told.get("cells") if isinstance(told, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("no notebook of format 4")
+    return [cell for cell in map(_cell, cells[:MOST_CELLS]) if cell is not None]
+
+
+def has_answers(lesson: Lesson, data: bytes) -> bool:
+    """Whether a notebook that was handed in has a written answer that is not as released."""
+    blank = {cell["id"]: _words(cell["source"]) for cell in filter(_is_answer, _cells(lesson))}
+    try:
+        handed = cells_of(data)
+    except ValueError:
+        return False
+    claimed = [cell for cell in handed if cell.grade_id in blank]
+    return any(_words(cell.source) != blank[cell.grade_id] for cell in claimed)
+
+
+@cache
+def release(lesson: Lesson) -> Notebook:
+    """The notebook that learners got; not to be changed."""
+    notebook: Notebook = json.loads(strip(lesson.notebook, ROOT))
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    return notebook
+
+
+def restored(lesson: Lesson, data: bytes | None) -> tuple[Notebook, list[str]]:
+    """A notebook for the gradebook from what was handed in, and what had to be mended.
+
+    It holds each graded cell of the release once, in the release's order where it was missing. A
+    notebook that is missing or broken is the release's own.
+    """
+    original = release(lesson)
+    notebook = deepcopy(original)
+    if data is None:
+        return notebook, ["no notebook was handed in: the released one stands for it"]
+    try:
+        handed = cells_of(data)
+    except ValueError as error:
+        return notebook, [f"the notebook is broken ({error}): the released one stands for it"]
+    graded = {cell["id"]: cell for cell in original["cells"] if _grading(cell)}
+    chosen = _chosen(handed, graded)
+    cells, notes = _in_their_order(handed, chosen, graded)
+    _insert_missing(cells, original["cells"], notes)
+    notebook["cells"] = cells
+    return notebook, notes
+
+
+def write_back(notebook: Notebook, checks: Mapping[str, Any]) -> None:
+    """Give each graded code cell the outputs of its check: what nbgrader reads the points from.
+
+    `checks` are CheckVerdict by id. A cell without one fails: nothing is earned unjudged.
+    """
+    count = 0
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        cell["outputs"], cell["execution_count"] = [], None
+        if _grading(cell):
+            count += 1
+            cell["outputs"] = outputs(cell["id"], checks.get(cell["id"]))
+            cell["execution_count"] = count
+
+
+def to_bytes(notebook: Notebook) -> bytes:
+    """A notebook as nbformat writes it, without the time that its validation takes."""
+    lines = deepcopy(notebook)
+    for cell in lines["cells"]:
+        cell["source"] = cell["source"].splitlines(keepends=True)
+    text = json.dumps(lines, indent=1, sort_keys=True, ensure_ascii=False)
+    return f"{text}\n".encode()
+
+
+def graded_ids(lesson: Lesson) -> dict[str, float]:
+    """The points of each graded cell of a lesson, by id."""
+    cells = filter(_grading, _cells(lesson))
+    return {cell["id"]: float(cell["metadata"]["nbgrader"]["points"]) for cell in cells}
+
+
+def answers(lesson: Lesson, notebook: Notebook) -> dict[str, str | None]:
+    """The written answers of a restored notebook by id; None where one is as released."""
+    blank = {cell["id"]: cell["source"] for cell in filter(_is_answer, _cells(lesson))}
+    return {
+        cell["id"]: None if cell["source"] == blank[cell["id"]] else cell["source"]
+        for cell in notebook["cells"]
+        if cell["id"] in blank
+    }
+
+
+def _cells(lesson: Lesson) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = release(lesson)["cells"]
+    return cells
+
+
+# --- one cell ---
+
+
+def _cell(told: Any) -> Cell | None:
+    if not isinstance(told, dict) or told.get("cell_type") not in _KINDS:
+        return None
+    source = told.get("source", "")
+    if isinstance(source, list):
+        source = "".join(line for line in source if isinstance(line, str))
+    if not isinstance(source, str):
+        return None
+    metadata = told.get("metadata")
+    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    claimed = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
+    # who took the metadata off has the id of the cell itself still
+    identifier = claimed if isinstance(claimed, str) else told.get("id")
+    return Cell(
+        _KINDS[told["cell_type"]],
+        _clean(source),
+        identifier if isinstance(identifier, str) else "",
+        _pictures(told.get("attachments")),
+    )
+
+
+def _clean(source: str) -> str:
+    """Text that can be written as UTF-8, of a length that can be read."""
+    source = source.encode("utf-8", "replace").decode("utf-8")
+    if len(source) <= LONGEST_SOURCE:
+        return source
+    return f"{source[:LONGEST_SOURCE]}\n\n[cut here: {len(source):,} characters were handed in]"
+
+
+def _pictures(told: Any) -> dict[str, dict[str, str]]:
+    if not isinstance(told, dict):
+        return {}
+    kept: dict[str, dict[str, str]] = {}
+    for name, by_type in told.items():
+        for kind, data in by_type.items() if isinstance(by_type, dict) else ():
+            fits = isinstance(data, str) and len(data) <= LONGEST_PICTURE
+            if kind in PICTURES and fits and _BASE64.fullmatch(data):
+                kept.setdefault(_clean(name), {})[kind] = data
+    return kept
+
+
+def _grading(cell: Mapping[str, Any]) -> bool:
+    return bool(cell["metadata"].get("nbgrader", {}).get("grade"))
+
+
+def _is_answer(cell: Mapping[str, Any]) -> bool:
+    return _grading(cell) and bool(cell["metadata"]["nbgrader"].get("solution"))
+
+
+def _words(source: str) -> list[str]:
+    return source.split()
+
+
+# --- putting them together ---
+
+
+def _chosen(handed: list[Cell], graded: Mapping[str, Any]) -> dict[str, int]:
+    """Which of the cells that claim an id has it: of answers the last that is not as released."""
+    chosen: dict[str, int] = {}
+    for index, cell in enumerate(handed):
+        own = graded.get(cell.grade_id)
+        if own is None:
+            continue
+        written = _words(cell.source) != _words(own["source"])
+        if cell.grade_id not in chosen or (_is_answer(own) and written):
+            chosen[cell.grade_id] = index
+    return chosen
+
+
+def _in_their_order(
+    handed: list[Cell], chosen: Mapping[str, int], graded: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    cells: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for index, cell in enumerate(handed):
+        own = graded.get(cell.grade_id)
+        if own is not None and chosen[cell.grade_id] == index:
+            cells.append(_graded(own, cell))
+            if not _is_answer(own) and (cell.kind, cell.source) != (
+                own["cell_type"],
+                own["source"],
+            ):
+                notes.append(f"{own['id']} was changed, and is as released again")
+            continue
+        if own is not None:
+            notes.append(f"{own['id']} was there twice: one of them counts")
+        cells.append(_plain(cell, index))
+    return cells, notes
+
+
+def _graded(own: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
+    """A graded cell as released; of an answer the text is the learner's."""
+    restored: dict[str, Any] = deepcopy(dict(own))
+    if _is_answer(own):
+        restored["source"] = cell.source
+        if cell.attachments:
+            restored["attachments"] = cell.attachments
+    return restored
+
+
+def _plain(cell: Cell, index: int) -> dict[str, Any]:
+    """A cell that earns nothing."""
+    plain: dict[str, Any] = {
+        "cell_type": cell.kind,
+        "id": f"handed-in-{index:04}",
+        "metadata": {},
+        "source": cell.source,
+    }
+    if cell.kind == "code":
+        plain |= {"outputs": [], "execution_count": None}
+    elif cell.attachments:
+        plain["attachments"] = cell.attachments
+    return plain
+
+
+def _insert_missing(
+    cells: list[dict[str, Any]], original: list[dict[str, Any]], notes: list[str]
+) -> None:
+    """Put each graded cell that is missing behind the one before it in the release."""
+    place = 0
+    for own in filter(_grading, original):
+        there = [index for index, cell in enumerate(cells) if cell["id"] == own["id"]]
+        if there:
+            place = there[0] + 1
+            continue
+        cells.insert(place, deepcopy(own))
+        notes.append(f"{own['id']} was missing, and is as released again")
+        place += 1

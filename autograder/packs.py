@@ -1,0 +1,198 @@
+"""Who handed in what: finds the packs of a class in downloads of any shape.
+
+A pack is a zip, a folder, or loose files that a learning platform named after the student:
+
+    Jane Doe_12345_assignsubmission_file_/...     Moodle: the student is 12345, Jane Doe
+    doejane_12345_678_top_k.py                    Canvas: the student is 12345, doejane
+    doejane_LATE_12345_678_03_top_k.ipynb
+    alice.zip, alice/                             anything else: the student is alice
+
+Many packs may lie together in a folder, or in the one zip that a platform makes of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from .archive import (
+    Archive,
+    BrokenPack,
+    Entry,
+    Ignored,
+    Member,
+    Pack,
+    opened_zip,
+    read_one,
+    read_pack,
+    with_inner_zips,
+)
+from .submission import wanted
+
+_MOODLE = re.compile(
+    r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<rest>.*)", re.DOTALL
+)
+_CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<rest>.+)", re.DOTALL)
+CLASS_MEMBERS = 1_000_000  # files in a class's download
+
+
+@dataclass(frozen=True)
+class Found:
+    """One student's pack, read when it is asked for."""
+
+    student: str
+    name: str  # as the learning platform has it, "" elsewhere
+    origin: str  # what to call it in a message
+    read: Callable[[], Pack]  # raises BrokenPack
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whom a file or folder belongs to, by its name, and what is left of that name."""
+
+    student: str
+    name: str = ""
+    rest: str = ""
+
+
+def platform_owner(filename: str) -> Owner | None:
+    """The owner that a learning platform put into a name, None if it is no such name."""
+    for pattern in (_MOODLE, _CANVAS):
+        if match := pattern.fullmatch(filename):
+            return Owner(match["id"], match["name"], match["rest"])
+    return None
+
+
+def find_packs(path: Path) -> Iterator[Found]:
+    """The packs in a zip or folder, or the one that it is.
+
+    Never raises for what is in it: a pack that cannot be read says so when it is read.
+    """
+    if path.is_dir():
+        yield from _in_folder(path)
+    elif path.is_file():
+        yield from _in_zip(path)
+    else:
+        yield _broken(path.name, str(path), BrokenPack("there is no such file or folder"))
+
+
+# --- folders ---
+
+
+def _in_folder(folder: Path) -> Iterator[Found]:
+    children = sorted(folder.iterdir())
+    if platform_owner(folder.name) or any(map(_is_work, children)):
+        yield _whole(folder)
+        return
+    loose: dict[Owner, list[tuple[str, Path]]] = {}
+    for child in children:
+        owner = platform_owner(child.name)
+        if child.is_symlink():
+            yield _broken(child.name, str(child), BrokenPack("a link"))
+        elif child.is_dir():
+            if not child.name.startswith((".", "__MACOSX")):
+                yield _whole(child)
+        elif owner is not None:
+            loose.setdefault(Owner(owner.student, owner.name), []).append((owner.rest, child))
+        elif child.suffix.lower() == ".zip":
+            yield from _in_zip(child)
+        elif not child.name.startswith("."):
+            # a class list, a readme, or somebody's pack in a format that is not read
+            yield _broken(child.name, str(child), BrokenPack("neither a zip nor a folder"))
+    for owner, files in loose.items():
+        yield _loose(owner, files)
+
+
+def _is_work(path: Path) -> bool:
+    """Whether a file or folder lies in a student's pack itself."""
+    name = PurePosixPath(path.name)
+    return path.name == "course_lib" or (wanted(name) and platform_owner(path.name) is None)
+
+
+def _whole(path: Path) -> Found:
+    owner = platform_owner(path.name) or Owner(path.stem if path.is_file() else path.name)
+    return Found(owner.student, owner.name, str(path), lambda: read_pack(path, wanted))
+
+
+def _loose(owner: Owner, files: list[tuple[str, Path]]) -> Found:
+    """The files of one student that a platform put beside those of all others."""
+
+    def read() -> Pack:
+        pack = Pack()
+        for rest, path in files:
+            name = PurePosixPath(rest)
+            if path.suffix.lower() == ".zip":
+                inner = read_pack(path, wanted)
+                pack.members += [Member(name / one.path, one.data) for one in inner.members]
+                pack.ignored += inner.ignored
+            elif wanted(name):
+                pack.members.append(Member(name, read_one(path)))
+            else:
+                pack.ignored.append(Ignored(rest, ""))
+        return pack
+
+    return Found(owner.student, owner.name, str(files[0][1]), read)
+
+
+# --- zips ---
+
+
+def _in_zip(path: Path) -> Iterator[Found]:
+    try:
+        with opened_zip(path, CLASS_MEMBERS) as archive:
+            owners = _owners(archive)
+            if not owners:
+                yield _whole(path)
+                return
+            for owner, (entries, below) in owners.items():
+                yield _within(path, archive, owner, entries, below)
+    except BrokenPack as error:
+        yield _broken(_whole(path).student, str(path), error)
+
+
+def _owners(archive: Archive) -> dict[Owner, tuple[list[Entry], int]]:
+    """The entries of each student where a zip holds the packs of many; nothing if it is one."""
+    files = [entry for entry in archive.files if entry[1].parts[:1] != ("__MACOSX",)]
+    depth = 0
+    # downloads may have everything in one folder
+    if len({name.parts[0] for _, name in files if name.parts}) == 1 and all(
+        len(name.parts) > 1 for _, name in files
+    ):
+        depth = 0 if files and platform_owner(files[0][1].parts[0]) else 1
+    found: dict[Owner, tuple[list[Entry], int]] = {}
+    for entry in files:
+        parts = entry[1].parts
+        top, is_file = parts[depth], len(parts) == depth + 1
+        owner = platform_owner(top)
+        if owner is None:
+            if not (is_file and top.lower().endswith(".zip")):
+                continue
+            owner = Owner(PurePosixPath(top).stem)
+        key = Owner(owner.student, owner.name)
+        below = depth if is_file else depth + 1
+        found.setdefault(key, ([], below))[0].append(entry)
+    return found
+
+
+def _within(path: Path, archive: Archive, owner: Owner, entries: list[Entry], below: int) -> Found:
+    def read() -> Pack:
+        pack = archive.read(entries, lambda name: wanted(_unprefixed(name)), below)
+        pack.members = [Member(_unprefixed(one.path), one.data) for one in pack.members]
+        return with_inner_zips(pack, wanted)
+
+    return Found(owner.student, owner.name, f"{path} ({owner.name or owner.student})", read)
+
+
+def _unprefixed(path: PurePosixPath) -> PurePosixPath:
+    """A path without what a platform put before the name of the file."""
+    owner = platform_owner(path.name)
+    return path.with_name(owner.rest) if owner and owner.rest else path
+
+
+def _broken(student: str, origin: str, error: BrokenPack) -> Found:
+    def read() -> Pack:
+        raise error
+
+    return Found(student, "", origin, read)

@@ -1,0 +1,155 @@
+"""Brings nbgrader's folder `autograded` and its gradebook to what the grades say.
+
+What is there is compared with what should be, and only what differs is written: so it does not
+matter at which moment the last run ended, nor who deleted the gradebook.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .archive import BrokenPack
+from .authoring.files import remove_parts, write_atomically
+from .authoring.layout import Lesson
+from .classroom import Classroom
+from .gradebook import Entry, Gradebook
+from .journal import Grade, Journal
+from .judge.verdict import LessonVerdict
+from .notebook import Notebook, answers, graded_ids, restored, to_bytes, write_back
+from .submission import MODULES, TIMESTAMP, Submission, as_timestamp, read_submission
+
+MARK = "verdict.txt"  # in the autograded folder: which verdict its notebook shows
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A submission as nbgrader is to show it."""
+
+    notebook: Notebook
+    scores: dict[str, float | None]  # by graded cell; None: a person has to look
+    notes: list[str]
+
+
+def shown(lesson: Lesson, data: bytes | None, verdict: LessonVerdict) -> Shown:
+    """The notebook for the gradebook, and the scores that nbgrader will read from it."""
+    notebook, notes = restored(lesson, data)
+    checks = {check.id: check for check in verdict.checks}
+    write_back(notebook, checks)
+    scores: dict[str, float | None] = {
+        name: float(checks[name].earned) if name in checks else 0.0 for name in graded_ids(lesson)
+    }
+    for name, text in answers(lesson, notebook).items():
+        scores[name] = 0.0 if text is None else None
+    return Shown(notebook, scores, notes)
+
+
+def project(
+    classroom: Classroom,
+    journal: Journal,
+    lesson: Lesson,
+    book: Gradebook,
+    progress: Callable[[], None] = lambda: None,
+) -> int:
+    """Bring everything of a lesson up to date; returns how many submissions were not."""
+    book.register(lesson)
+    known = book.scores(lesson)
+    written = 0
+    for grade in journal.grades(lesson.name):
+        progress()
+        moment, scores = known.get(grade.student, (None, {}))
+        there = {name: score for name, score in scores.items() if score is not None}
+        if _as_it_should_be(classroom, lesson, grade, there) and moment in (None, grade.received):
+            continue
+        try:
+            submission = read_submission(classroom, grade.student, lesson)
+        except BrokenPack:
+            continue  # handed in anew, and broken: grading says so, the old grade stands
+        if submission.sha256 != grade.key.submission:
+            continue
+        _write(classroom, lesson, grade, submission, book)
+        written += 1
+    return written
+
+
+def mark(grade: Grade) -> str:
+    """Names what a projected submission shows."""
+    return f"{grade.key.digest} {grade.received.isoformat()}\n"
+
+
+def _as_it_should_be(
+    classroom: Classroom, lesson: Lesson, grade: Grade, there: Mapping[str, float]
+) -> bool:
+    """Whether folder and gradebook show a grade already."""
+    folder = classroom.autograded / grade.student / lesson.slug
+    try:
+        told = (folder / MARK).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    if told != mark(grade) or not (folder / f"{lesson.slug}.ipynb").is_file():
+        return False
+    earned = {check.id: float(check.earned) for check in grade.lesson.checks}
+    return all(there.get(name) == earned.get(name, 0.0) for name in _code_cells(lesson))
+
+
+def _code_cells(lesson: Lesson) -> set[str]:
+    written = answers(lesson, restored(lesson, None)[0])
+    return graded_ids(lesson).keys() - written.keys()
+
+
+def _write(
+    classroom: Classroom, lesson: Lesson, grade: Grade, submission: Submission, book: Gradebook
+) -> None:
+    folder = classroom.autograded / grade.student / lesson.slug
+    before = _earlier_answers(folder / f"{lesson.slug}.ipynb", lesson)
+    result = shown(lesson, submission.notebook, grade.lesson)
+    now = answers(lesson, result.notebook)
+    # the mark goes first and comes last: between the two nothing is taken for finished
+    (folder / MARK).unlink(missing_ok=True)
+    lay_autograded(folder, lesson, submission, to_bytes(result.notebook))
+    book.write(
+        lesson,
+        Entry(
+            grade.student,
+            submission.received if submission.stamped else None,
+            result.scores,
+            frozenset(name for name in now if before is None or before.get(name) != now[name]),
+        ),
+    )
+    write_atomically(folder / MARK, mark(grade).encode())
+
+
+def lay_autograded(
+    folder: Path, lesson: Lesson, submission: Submission, notebook: bytes | None
+) -> None:
+    """Fill an autograded folder: the notebook, the modules as handed in, the time; nothing else."""
+    files = {f"{MODULES}/{name}.py": data for name, data in submission.files.items()}
+    if notebook is not None:
+        files[f"{lesson.slug}.ipynb"] = notebook
+    if submission.stamped:
+        files[TIMESTAMP] = as_timestamp(submission.received).encode()
+    if folder.is_dir():
+        remove_parts(folder)
+        for path in sorted(folder.rglob("*"), reverse=True):
+            if path.is_dir() and not path.is_symlink():
+                if not any(path.iterdir()):
+                    path.rmdir()
+            elif path.relative_to(folder).as_posix() not in files:
+                path.unlink()
+    for name, data in files.items():
+        path = folder / name
+        if not (path.is_file() and path.read_bytes() == data):
+            write_atomically(path, data)
+
+
+def _earlier_answers(path: Path, lesson: Lesson) -> dict[str, str | None] | None:
+    """The written answers that were there to be graded by hand, None if nothing was."""
+    try:
+        notebook = json.loads(path.read_bytes())
+        for cell in notebook["cells"]:
+            cell["source"] = "".join(cell["source"])
+        return answers(lesson, notebook)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
