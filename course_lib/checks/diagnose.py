@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,14 +127,24 @@ def earlier_fault(lesson: str, function: str, folder: Path) -> str | None:
 
 
 def helper_fault(
-    function: str, results: Sequence[Result], used: Callable[[str], set[str]]
+    function: str,
+    called: Iterable[str],
+    results: Sequence[Result],
+    used: Callable[[str], set[str]],
 ) -> str | None:
     """The sentence that names a function of the same lesson which the learner's `function` uses and
     which fails its own checks, if one does; `results` are those of all checks of the lesson, and
-    `used` tells the names that a function uses.
+    `used` tells the names that a function or method uses.
+
+    What else the check `called`, such as a cache that it hands over, is used too. Of a class only
+    the methods count that were called: a wrong `append` is not to be blamed on what `attend` uses.
     """
+    own = function.split(".")[0]
+    others = {name.split(".")[0] for name in called} - {own}
+    methods = {name for name in called if name.startswith(f"{own}.")}
+    users = methods | {f"{own}.__init__"} if methods else {own}
     failing = {result.of.split(".")[0] for result in results if not result.passed}
-    failing &= used(function.split(".")[0]) - {function.split(".")[0]}
+    failing &= others.union(*map(used, users)) - {own}
     for name in sorted(failing):
         # what the others build on comes first
         if not failing & (used(name) - {name}):
@@ -157,23 +167,32 @@ def earlier_functions(lesson: str, function: str, folder: Path) -> list[tuple[st
 
 
 def used_names(lesson: str, function: str, folder: Path) -> set[str]:
-    """The names that a function or class of the learner's file uses, and those that these use."""
-    defined = {
-        node.name: node
-        for node in parsed(lesson, folder).body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    }
+    """What a function, class or method of the learner's file uses, and what these use in turn."""
+    defined = definitions(parsed(lesson, folder).body)
     used: set[str] = set()
-    waiting = [function]
+    waiting, seen = [function], {function}
     while waiting:
-        definition = defined.get(waiting.pop())
-        if definition is None:
-            continue
-        for node in without_annotations(definition):
-            if isinstance(node, ast.Name) and node.id not in used:
-                used.add(node.id)
-                waiting.append(node.id)
+        name = waiting.pop()
+        holder = name.partition(".")[0]
+        for node in without_annotations(defined[name]) if name in defined else ():
+            found = {node.id} if isinstance(node, ast.Name) else set()
+            used |= found
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+                found = {f"{holder}.{node.attr}"}
+            waiting += found - seen
+            seen |= found
     return used
+
+
+def definitions(body: Sequence[ast.stmt], holder: str = "") -> dict[str, ast.AST]:
+    """Functions, classes and their methods by name, such as `KVCache.append`."""
+    found: dict[str, ast.AST] = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[holder + node.name] = node
+        if isinstance(node, ast.ClassDef):
+            found |= definitions(node.body, f"{node.name}.")
+    return found
 
 
 def without_annotations(node: ast.AST) -> Iterator[ast.AST]:

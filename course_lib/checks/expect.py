@@ -26,9 +26,11 @@ def tensor(got: Any, shape: Sequence[int] | None = None, what: str = "it") -> Te
         raise Mismatch(
             f"{what} is {describe(got)} ({type(got).__name__}); expected a tensor", "wrong type"
         )
-    if shape is not None and tuple(got.shape) != tuple(shape):
+    shape = None if shape is None else tuple(shape)
+    if shape is not None and tuple(got.shape) != shape:
+        lost = ": the last axis, of length 1, is missing" if (*got.shape, 1) == shape else ""
         raise Mismatch(
-            f"{what} has shape {tuple(got.shape)}; expected {tuple(shape)}", "wrong shape"
+            f"{what} has shape {tuple(got.shape)}; expected {shape}{lost}", "wrong shape"
         )
     return got
 

@@ -63,6 +63,7 @@ class Check:
     teaching: str = ""  # why it stays though other checks catch all that it catches
     false_alarm: float = 0.0  # how often it refuses a right answer by chance
     remember: Summary | None = None  # what of its answers tells mistakes apart, if not all
+    exact: bool = False  # its inputs stand on a boundary: the grader may not move them by a hair
 
     @property
     def draws(self) -> bool:
@@ -111,11 +112,14 @@ class Suite:
         teaching: str = "",
         false_alarm: float = 0.0,
         remember: Summary | None = None,
+        exact: bool = False,
     ) -> Callable[[Callable[..., None]], Callable[..., None]]:
         """Add the decorated function as the check `<lesson>-<name>`.
 
         Where right answers differ (draws, ties), `remember` reduces the answers of all calls to
-        what the diagnosis should compare.
+        what the diagnosis should compare. The grader moves the numbers of printed examples by a
+        hair, lest a table of them be an answer; `exact` forbids that where they stand on a
+        boundary, such as a tie.
         """
 
         def add(run: Callable[..., None]) -> Callable[..., None]:
@@ -133,6 +137,7 @@ class Suite:
                 teaching,
                 false_alarm,
                 remember,
+                exact,
             )
             return run
 
@@ -348,16 +353,17 @@ def give_hints(
 
     # several checks of one function have one reason, which is looked for once
     earlier = cache(earlier)
-    helper = cache(lambda function: helper_fault(function, everything, used))
+    helper = cache(lambda function, called: helper_fault(function, called, everything, used))
     known = cache(lambda function: known_mistake(lesson, function, everything))
     careless = cache(lambda function: known_mistake(lesson, function, everything, careless=True))
     for result in results:
         if result.passed or result.cause in (NOT_ATTEMPTED, EARLIER_LESSON):
             continue
+        called = frozenset(call.function for call in result.calls) or frozenset({result.of})
         if earlier(result.of) is not None:
             result.cause, result.hint = EARLIER_LESSON, earlier(result.of)
-        elif helper(result.of) is not None:
-            result.hint = helper(result.of)
+        elif (fault := helper(result.of, called)) is not None:
+            result.hint = fault
         elif (mistake := known(result.of)) is not None or (
             on_right_arguments(result) and (mistake := careless(result.of)) is not None
         ):

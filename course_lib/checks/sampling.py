@@ -113,7 +113,7 @@ def greedy_best(student: Any) -> None:
     expect.same(ids(student.greedy(torch.tensor([Z])), 1), [1], "the id")
     # as many rows as tokens: along the wrong axis nothing would break, it would only be wrong
     logits = torch.tensor([[0.0, 9.0, 7.0], [8.0, 1.0, 2.0], [-3.0, BANNED, -4.0]])
-    expect.same(ids(student.greedy(logits), 3), [1, 0, 0], "the ids")
+    expect.same(ids(student.greedy(logits), 3), [1, 0, 0], "the list of ids")
 
 
 @suite.check(
@@ -125,7 +125,7 @@ def greedy_best(student: Any) -> None:
 )
 def greedy_tie(student: Any) -> None:
     logits = torch.tensor([[1.0, 3.0, 3.0, 3.0], [2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 5.0, 5.0]])
-    expect.same(ids(student.greedy(logits), 3), [1, 0, 2], "the ids")
+    expect.same(ids(student.greedy(logits), 3), [1, 0, 2], "the list of ids")
 
 
 @suite.check(
@@ -157,7 +157,7 @@ def cdf_stretches(student: Any) -> None:
     probs = torch.tensor([[0.231224, 0.628532, 0.140244, 0.0]])
     u = torch.tensor([0.0, 0.2, 0.24, 0.85, 0.87, 0.999])
     found = ids(student.inverse_cdf(probs.repeat(6, 1), u), 6)
-    expect.same(found, [0, 0, 1, 1, 2, 2], "the ids")
+    expect.same(found, [0, 0, 1, 1, 2, 2], "the list of ids")
 
 
 @suite.check(
@@ -171,7 +171,7 @@ def cdf_step(student: Any) -> None:
     # quarters are exact in floating point, so at a step means at the step
     probs = torch.tensor([[0.25, 0.25, 0.5]])
     u = torch.tensor([0.0, 0.25, 0.5])
-    expect.same(ids(student.inverse_cdf(probs.repeat(3, 1), u), 3), [0, 1, 2], "the ids")
+    expect.same(ids(student.inverse_cdf(probs.repeat(3, 1), u), 3), [0, 1, 2], "the list of ids")
 
 
 @suite.check(
@@ -201,7 +201,7 @@ def cdf_probability_zero(student: Any) -> None:
 def cdf_weights(student: Any) -> None:
     probs = torch.tensor([[0.3, 0.3, 0.3], [3.0, 1.0, 4.0], [1e-30, 2e-30, 1e-30]])
     u = torch.tensor([0.95, 0.45, 0.7])
-    expect.same(ids(student.inverse_cdf(probs, u), 3), [2, 1, 1], "the ids")
+    expect.same(ids(student.inverse_cdf(probs, u), 3), [2, 1, 1], "the list of ids")
 
 
 @suite.check(
@@ -214,7 +214,7 @@ def cdf_weights(student: Any) -> None:
 def cdf_rows(student: Any) -> None:
     probs = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.2, 0.8], [0.7, 0.2, 0.1]])
     u = torch.tensor([0.75, 0.9, 0.1])
-    expect.same(ids(student.inverse_cdf(probs, u), 3), [1, 2, 0], "the ids")
+    expect.same(ids(student.inverse_cdf(probs, u), 3), [1, 2, 0], "the list of ids")
 
 
 @suite.check(
@@ -301,7 +301,7 @@ def cdf_against_a_loop(student: Any, draw: Draw) -> None:
         for row, aim in zip(weights.double().tolist(), aims, strict=True):
             u.append((sum(row[:aim]) + row[aim] / 2) / sum(row))
         found = student.inverse_cdf(weights, torch.tensor(u, dtype=torch.float64))
-        expect.same(ids(found, batch), aims, "the ids")
+        expect.same(ids(found, batch), aims, "the list of ids")
 
 
 # --- sample ---

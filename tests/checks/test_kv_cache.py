@@ -15,6 +15,7 @@ from .edited import failed, results_of
 
 TRIANGLE = ".tril(key_len - query_len)"
 SCALE = "scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
+LOWEST = "torch.finfo(scores.dtype).min"
 LENGTH = "return min(self.lengths)"
 COUNT = "        self.lengths[layer] = stop\n"
 PREFILL = """with at least one position"
@@ -142,3 +143,23 @@ def test_the_stand_in_serves_a_toy_model_as_a_real_cache_does(masked: bool) -> N
         )
         assert torch.equal(stand_in, real)
         assert torch.equal(real, Witness()(ids[:, :stop], attention_mask=given)[:, start:])
+
+
+def test_a_method_is_not_blamed_on_what_another_method_uses(tmp_path: Path) -> None:
+    """A first attempt at everything: `attend` gives NaN for padding, `length` counts every layer.
+
+    The given method `attend` of the class uses the function, and so it is at fault where the check
+    calls that method, and nowhere else.
+    """
+    results = results_of(
+        tmp_path, "kv_cache", (LOWEST, "-torch.inf"), (LENGTH, "return sum(self.lengths)")
+    )
+    blamed = {name for name in failed(results) if "`attend`, which" in (results[name].hint or "")}
+    assert failed(results) >= {"cache_length", "cache_in_a_model", "attend_nothing_allowed"}
+    assert blamed == {"cache_in_a_model"}
+
+
+def test_a_step_is_blamed_on_the_cache_that_it_was_given(tmp_path: Path) -> None:
+    results = results_of(tmp_path, "kv_cache", (LENGTH, "return sum(self.lengths)"))
+    told = "`KVCache`, which `decode_step` uses, fails its own checks; mend it first"
+    assert results["decode_equals_full"].hint == told

@@ -161,6 +161,15 @@ def clamps_to_the_last_id(probs: Tensor, u: Tensor) -> Tensor:
     return found.clamp(max=probs.shape[-1] - 1)
 
 
+@bank.mistake("inverse_cdf")
+def compares_bare_sums(probs: Tensor, u: Tensor) -> Tensor:
+    """Where no sum is above u, `argmax` of nothing but False is 0: the first id, whoever it is. The
+    line must reach to 1 whatever the weights add up to: normalise, and do it in float64.
+    """
+    look_at(probs, u)
+    return (probs.cumsum(dim=-1) > u[:, None]).int().argmax(dim=-1, keepdim=True)
+
+
 @bank.mistake("inverse_cdf", family="float32")
 def adds_up_in_float32(probs: Tensor, u: Tensor) -> Tensor:
     """The mass was added up, or divided by, in float32, which has seven digits: next to a large
