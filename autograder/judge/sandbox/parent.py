@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from importlib.util import find_spec
 from types import TracebackType
 
 from . import control, ladder, selftest
@@ -11,8 +12,17 @@ from .children import Child, spawn
 from .limits import Limits
 from .process import SandboxError, WarmProcess
 
-# what a child has at hand without reading a file
-IMPORTS = ("torch", "numpy", "jaxtyping", "course_lib.given.minigpt", "autograder.judge.child")
+# what a child has at hand without reading a file. Two are there as they cannot be imported where no
+# file may be written: _dynamo, which AdamW imports, and matplotlib
+IMPORTS = (
+    "torch",
+    "torch._dynamo",
+    "numpy",
+    "jaxtyping",
+    *(["matplotlib.pyplot"] if find_spec("matplotlib") else []),
+    "course_lib.given.minigpt",
+    "autograder.judge.child",
+)
 
 
 class WarmParent:

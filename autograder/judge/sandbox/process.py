@@ -17,6 +17,8 @@ BOOTSTRAP = (
     "import json, sys; sys.path.insert(0, json.loads(sys.argv[1])['home']); "
     "from autograder.judge.sandbox.warm import main; main()"
 )
+# nothing of the instructor's own
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 LONGEST_START = 300  # seconds; torch on a slow network disk takes its time
 LONGEST_ANSWER = 60  # seconds
 LONGEST_END = 5  # seconds
@@ -39,8 +41,7 @@ class WarmProcess:
             python = [str(files.interpreter()), "-I", "-S", "-c", BOOTSTRAP]
             self._process = subprocess.Popen(
                 [*prefix, *python, json.dumps(settings)],
-                # nothing of the instructor's environment
-                env={"OMP_NUM_THREADS": "1"},
+                env=ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._stderr,

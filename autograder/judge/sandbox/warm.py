@@ -21,7 +21,7 @@ from importlib.metadata import Distribution, DistributionFinder, MetadataPathFin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import files, kernel
+from . import files, kernel, pages
 from .control import Gone, receive, send
 from .limits import Limits
 from .limits import apply as apply_limits
@@ -67,6 +67,7 @@ def main() -> None:
     # the collector leaves what is here alone, so that the children's pages stay shared
     gc.collect()
     gc.freeze()
+    pages.enlarge()
     parent = Parent(control, Limits(**settings["limits"]), lock)
     try:
         send(control, {"ready": True})
@@ -87,8 +88,24 @@ def warm_up(settings: dict[str, Any]) -> None:
     for name in settings["imports"]:
         importlib.import_module(name)
         if name == "torch":
-            # at once: a pool of threads would not be there after a fork, and all would wait for it
-            sys.modules["torch"].set_num_threads(1)
+            prime_torch()
+    if (threads := count_threads()) > 1:
+        # none of them would be there after a fork, and whoever waits for one would wait for ever
+        raise RuntimeError(f"{threads - 1} threads were started by {settings['imports']}")
+
+
+def prime_torch() -> None:
+    """Have torch do once what it does at its first steps, in one thread."""
+    torch = sys.modules["torch"]
+    # first: a pool of threads would not be there after a fork
+    torch.set_num_threads(1)
+    # it reads from /proc and /sys what the processor can do, where no child may read, and would
+    # compute otherwise there than in the driver
+    torch.backends.cpu.get_cpu_capability()
+    table = torch.rand(8, 8)
+    (table @ table).softmax(-1).sort(descending=True)
+    table.cumsum(-1).multinomial(1)
+    table.half().float().topk(2)
 
 
 def prepare_lock(settings: dict[str, Any]) -> Lock | None:
@@ -224,6 +241,12 @@ def reseed() -> None:
         torch.default_generator.manual_seed(int.from_bytes(os.urandom(8)) >> 1)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(int.from_bytes(os.urandom(4)))
+
+
+def count_threads() -> int:
+    """Of this process, as far as the system tells."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.exists() else 1
 
 
 def resident_memory() -> int:
