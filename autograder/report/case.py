@@ -36,3 +36,13 @@ def as_case(message: str) -> list[tuple[str, str]]:
     elif last:
         parts.append((FOUND, last))
     return parts
+
+
+def without_middle(message: str, beginning: int, end: int) -> str:
+    """A message cut in its middle: the call stands at its beginning, what was expected at its end.
+
+    `beginning` and `end` are how many signs stay of each.
+    """
+    if len(message) <= beginning + end:
+        return message
+    return f"{message[:beginning]} … {message[-end:]}"

@@ -9,11 +9,13 @@ from typing import Any
 from ..judge.verdict import CheckVerdict
 from ..late import Lateness
 from ..records import Record
+from .case import without_middle
 from .items import mistakes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # signs of a message, and messages: a page of 2 MB holds them even if each sign takes six bytes
 BEGINNING, END = 240, 150
+LONGEST_HINT = 900
 MOST_EXAMPLES = 300
 
 
@@ -52,7 +54,9 @@ def explorer_data(records: Sequence[Record], late: Sequence[Lateness]) -> dict[s
         if key not in examples:
             # what a hidden check told is for nobody, and a page has room for so many only
             tellable = check.message and not check.hidden and len(messages.values) < MOST_EXAMPLES
-            shown = messages.number(_shortened(check.message)) if tellable else -1
+            shown = (
+                messages.number(without_middle(check.message, BEGINNING, END)) if tellable else -1
+            )
             examples[key] = shown
         cause = causes.number(check.cause)
         return kinds.number((number, cause, places.get(check.mistake, -1), examples[key]))
@@ -74,17 +78,10 @@ def explorer_data(records: Sequence[Record], late: Sequence[Lateness]) -> dict[s
     return {
         "checks": checks.values,
         "causes": causes.values,
-        "mistakes": [[mistake.name, mistake.of, mistake.hint] for mistake in known],
+        "mistakes": [[m.name, m.of, m.hint[:LONGEST_HINT]] for m in known],
         "examples": messages.values,
         "kinds": kinds.values,
         "patterns": patterns.values,
         "late": told.values,
         "rows": rows,
     }
-
-
-def _shortened(message: str) -> str:
-    """A message without its middle: the call is at its beginning, what was expected at its end."""
-    if len(message) <= BEGINNING + END:
-        return message
-    return f"{message[:BEGINNING]} … {message[-END:]}"

@@ -53,6 +53,7 @@ def instructor_page(
     """The report on the records of one lesson."""
     title = heading(lesson)
     late = [due.judge(record.student, lesson, record.received) for record in records]
+    after = sum(entry.when in (When.LATE, When.CLOSED) for entry in late)
     checks, known = items(records), mistakes(records)
     body = [
         '<a class="skip" href="#explorer">To the explorer</a>',
@@ -60,9 +61,7 @@ def instructor_page(
         f"<h1>{text(title)}</h1>",
         '<p class="soft">Report for the instructor</p>',
         _banner(records),
-        _run_sheet(
-            records, findings, sum(entry.when in (When.LATE, When.CLOSED) for entry in late)
-        ),
+        _run_sheet(records, findings, after),
     ]
     if records:
         policy = due.policies.get(lesson)
@@ -206,7 +205,7 @@ def _mistakes(known: Sequence[Mistake], learners: int) -> str:
             f"<code>{text(mistake.of, 200)}</code>",
             f'<span data-value="{len(mistake.students)}">'
             f"{inline(len(mistake.students) / learners)} {len(mistake.students):,}</span>",
-            text(mistake.hint, 600),
+            text(mistake.hint, 900),
             f"{len(mistake.checks)}",
         )
         for mistake in known

@@ -14,13 +14,13 @@ from course_lib.given.lessons import heading
 from ..judge.verdict import CheckVerdict
 from ..late import Lateness, When
 from ..records import Record
-from .case import as_case
+from .case import as_case, without_middle
 from .page import page, plural, text
 
 # bytes: a page is as long as this at most, whatever the messages hold
 LONGEST = 200_000
-ROOM = 110_000  # of it for what the checks told; names, claims and style take the rest
-LONGEST_MESSAGE = 6_000
+ROOM = 90_000  # of it for what the checks told; names, claims and style take the rest
+LONGEST_MESSAGE, LONGEST_HINT, LONGEST_CLAIM = 6_000, 900, 300
 
 UNSANDBOXED = "none"
 NOT_ATTEMPTED = "not attempted"
@@ -123,7 +123,7 @@ def _since(record: Record, earlier: Record) -> str:
             kind = "good" if check.passed else "bad"
             lines.append(
                 f'<p><span class="{kind}"><span aria-hidden="true">{mark}</span> {word}:</span> '
-                f"{text(check.claim, 500)}</p>"
+                f"{text(check.claim, LONGEST_CLAIM)}</p>"
             )
     if earlier.submission == record.submission:
         lines.append('<p class="soft">The files are the same as last time.</p>')
@@ -145,7 +145,7 @@ def _visible(checks: Sequence[CheckVerdict]) -> list[str]:
                 body += f'<p class="soft">The same slip as in <code>{first}</code>.</p>'
             elif check.hint:
                 shown[check.hint] = check.id
-                body += f'<p class="note">{text(check.hint, 1_500)}</p>'
+                body += f'<p class="note">{text(check.hint, LONGEST_HINT)}</p>'
         parts.append(_check(check, body))
     return parts
 
@@ -167,13 +167,13 @@ def _check(check: CheckVerdict, body: str) -> str:
     return (
         f'<section class="check {kind}"><div class="head">'
         f'<strong class="{kind}"><span aria-hidden="true">{mark}</span> {text(word, 100)}</strong>'
-        f'<span class="claim">{text(check.claim, 800)}</span>'
+        f'<span class="claim">{text(check.claim, LONGEST_CLAIM)}</span>'
         f'<span class="soft small">{name}, {points}</span></div>{told}</section>'
     )
 
 
 def _case(message: str, limit: int) -> str:
-    parts = as_case(message)
+    parts = as_case(without_middle(message, limit, limit))
     # a share for each, so that a huge answer leaves room for what was expected
     share = limit // max(1, len(parts))
     lines = "".join(
