@@ -61,7 +61,7 @@ train: install ## train tokenizer and model: TEXT=stories.txt [VALIDATION=held_o
 	@test -n "$(TEXT)" || { \
 		echo "make train: name a file of stories, TEXT=stories.txt (models/README.md tells where to get one)" >&2; \
 		exit 2; }
-	$(BIN)/python models/train.py "$(TEXT)" $(if $(VALIDATION),--validation "$(VALIDATION)")
+	$(BIN)/python -m models.train "$(TEXT)" $(if $(VALIDATION),--validation "$(VALIDATION)")
 
 clean: ## remove .venv and all caches; your workspace stays
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -359,9 +359,10 @@ for p in (1.0, 0.9):
 # %%
 print(top_p_filter(top_k_filter(Y, 3), 0.9).softmax(dim=-1))
 print(top_p_filter(Y, 0.9).softmax(dim=-1))
+print("sums:", [f"{mass:.4f}" for mass in Y.softmax(dim=-1)[0].cumsum(dim=-1).tolist()])
 
 # %% [markdown]
-# Without top-k it keeps three. Remember these two rows; we shall need them in section 7.
+# Without top-k it keeps three: the sums cross 0.9 at the third. Remember these two rows; we shall need them in section 7.
 #
 # | | temperature | top-k | top-p |
 # |---|---|---|---|

@@ -1,6 +1,6 @@
 """Train the course's tokenizer and MiniGPT from any text file of stories.
 
-    python models/train.py stories.txt --validation held_out.txt
+    python -m models.train stories.txt --validation held_out.txt
 
 A file holds stories separated by lines that say `<|endoftext|>`; `.xz` files are read as they are.
 The shipped model was trained on a part of TinyStories (Eldan and Li 2023, arXiv 2305.07759), to be
@@ -18,7 +18,6 @@ import json
 import lzma
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -32,8 +31,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from torch.nn import functional as F
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from course_lib.given.minigpt import MiniGPT, MiniGPTConfig
 from course_lib.given.pretrained import TOKENIZER, save_pretrained, sha256

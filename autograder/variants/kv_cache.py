@@ -108,16 +108,27 @@ def row_by_row_and_head_by_head(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -
 
 
 class Given:
-    """What the stub gives, and the checks of the arguments that any right cache makes."""
+    """What the stub gives, and the checks of the arguments that any right cache makes.
 
-    n_layers: int
-    shape: tuple[int, int, int]  # batch, heads, head_dim
-    capacity: int
+    Each cache says how it keeps things: `set_aside`, `reset`, `append`, `length`.
+    """
 
-    def note(self, n_layers: int, batch: int, heads: int, head_dim: int, capacity: int) -> None:
+    def __init__(
+        self,
+        n_layers: int,
+        batch: int,
+        heads: int,
+        head_dim: int,
+        capacity: int,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
         if min(n_layers, batch, heads, head_dim, capacity) < 1:
             raise ValueError("every size must be 1 or more")
         self.n_layers, self.shape, self.capacity = n_layers, (batch, heads, head_dim), capacity
+        self.kind: dict[str, Any] = {"dtype": dtype, "device": device}
+        self.set_aside()
 
     def check(self, layer: int, held: int, k: Tensor, v: Tensor) -> None:
         if layer not in range(self.n_layers):
@@ -127,6 +138,9 @@ class Given:
             raise ValueError(f"shapes {k.shape} and {v.shape} are not those of the cache")
         if held + k.shape[2] > self.capacity:
             raise ValueError(f"no room: capacity={self.capacity}")
+
+    def set_aside(self) -> None:
+        raise NotImplementedError
 
     def attend(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None = None
@@ -142,19 +156,9 @@ class Given:
 class ListOfTensors(Given):
     """Grows by `torch.cat`: slower, and right."""
 
-    def __init__(
-        self,
-        n_layers: int,
-        batch: int,
-        heads: int,
-        head_dim: int,
-        capacity: int,
-        *,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self.note(n_layers, batch, heads, head_dim, capacity)
-        self.empty = torch.zeros(batch, heads, 0, head_dim, dtype=dtype, device=device)
+    def set_aside(self) -> None:
+        batch, heads, head_dim = self.shape
+        self.empty = torch.zeros(batch, heads, 0, head_dim, **self.kind)
         self.reset()
 
     def reset(self) -> None:
@@ -175,21 +179,10 @@ class ListOfTensors(Given):
 class LengthAsAttribute(Given):
     """One buffer for both, time first; `length` is a plain attribute."""
 
-    def __init__(
-        self,
-        n_layers: int,
-        batch: int,
-        heads: int,
-        head_dim: int,
-        capacity: int,
-        *,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self.note(n_layers, batch, heads, head_dim, capacity)
-        shape = (n_layers, 2, capacity, batch, heads, head_dim)
-        self.memory = torch.empty(shape, dtype=dtype, device=device)
-        self.filled = torch.zeros(n_layers, dtype=torch.long)
+    def set_aside(self) -> None:
+        shape = (self.n_layers, 2, self.capacity, *self.shape)
+        self.memory = torch.empty(shape, **self.kind)
+        self.filled = torch.zeros(self.n_layers, dtype=torch.long)
         self.length = 0
 
     def reset(self) -> None:
@@ -214,21 +207,11 @@ class CountsAtTheLastLayer(Given):
     as every model does.
     """
 
-    def __init__(
-        self,
-        n_layers: int,
-        batch: int,
-        heads: int,
-        head_dim: int,
-        capacity: int,
-        *,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self.note(n_layers, batch, heads, head_dim, capacity)
-        shape = (batch, heads, capacity, head_dim)
-        self.k = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(n_layers)]
-        self.v = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(n_layers)]
+    def set_aside(self) -> None:
+        batch, heads, head_dim = self.shape
+        shape = (batch, heads, self.capacity, head_dim)
+        self.k = [torch.zeros(shape, **self.kind) for _ in range(self.n_layers)]
+        self.v = [torch.zeros(shape, **self.kind) for _ in range(self.n_layers)]
         self.length = 0
 
     def reset(self) -> None:
@@ -248,19 +231,7 @@ class CountsAtTheLastLayer(Given):
 class DictOfCopies(Given):
     """Keeps the pieces as they came and joins them when asked; hands out copies."""
 
-    def __init__(
-        self,
-        n_layers: int,
-        batch: int,
-        heads: int,
-        head_dim: int,
-        capacity: int,
-        *,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self.note(n_layers, batch, heads, head_dim, capacity)
-        self.dtype, self.device = dtype, device
+    def set_aside(self) -> None:
         self.pieces: dict[int, list[Tensor]] = {}
 
     def held(self, layer: int) -> int:
@@ -275,7 +246,7 @@ class DictOfCopies(Given):
 
     def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         self.check(layer, self.held(layer), k, v)
-        piece = torch.stack([k, v]).to(self.device, self.dtype)
+        piece = torch.stack([k, v]).to(**self.kind)
         self.pieces.setdefault(layer, []).append(piece)
         keys, values = torch.cat(self.pieces[layer], dim=3).unbind()
         return keys.clone(), values.clone()
@@ -285,20 +256,10 @@ class DictOfCopies(Given):
 class IndexCopies(Given):
     """Heads and rows as one axis, filled by index; reset makes new memory."""
 
-    def __init__(
-        self,
-        n_layers: int,
-        batch: int,
-        heads: int,
-        head_dim: int,
-        capacity: int,
-        *,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self.note(n_layers, batch, heads, head_dim, capacity)
-        self.blank = torch.zeros(n_layers, batch * heads, capacity, head_dim, dtype=dtype)
-        self.blank = self.blank.to(device)
+    def set_aside(self) -> None:
+        batch, heads, head_dim = self.shape
+        shape = (self.n_layers, batch * heads, self.capacity, head_dim)
+        self.blank = torch.zeros(shape, **self.kind)
         self.reset()
 
     def reset(self) -> None:
