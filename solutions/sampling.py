@@ -53,8 +53,9 @@ def inverse_cdf(
     if not ((u >= 0) & (u <= 1)).all():
         raise ValueError(f"u={u.tolist()} is not allowed: each must lie in [0, 1)")
     cdf = probs.double().cumsum(dim=-1)
-    total = cdf[:, -1:]
-    allowed = (probs >= 0).all(dim=-1, keepdim=True) & (total > 0) & total.isfinite()
+    cdf = cdf / cdf[:, -1:]
+    # the line ends at 1, or at NaN if its mass is none, infinite or NaN
+    allowed = (probs.amin(dim=-1) >= 0) & (cdf[:, -1] == 1)
     if not allowed.all():
         row = (~allowed).nonzero()[0, 0].item()
         raise ValueError(
@@ -63,7 +64,7 @@ def inverse_cdf(
         )
     # a u that was rounded up to 1 means the largest number below it
     u = u.double().clamp(max=1 - 2**-53)
-    return torch.searchsorted(cdf / total, u[:, None], right=True)
+    return torch.searchsorted(cdf, u[:, None], right=True)
     ### END SOLUTION
 
 
@@ -118,9 +119,9 @@ def next_token(
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     # the row's best logit is NaN if any is NaN, and -inf if all are
     best = logits.amax(dim=-1, keepdim=True)
-    unusable = best.isnan() | (best == -torch.inf)
-    if unusable.any():
-        row = unusable.nonzero()[0, 0].item()
+    usable = best > -torch.inf
+    if not usable.all():
+        row = (~usable).nonzero()[0, 0].item()
         raise ValueError(f"logits row {row} holds NaN or nothing but -inf: no token can be chosen")
     if temperature == 0 or not do_sample:
         # filters never remove the best token, but a wrong knob is told all the same
@@ -128,6 +129,51 @@ def next_token(
         return greedy(logits)
     # softmax does not feel a shift; with the best at 0 no small temperature can overflow
     logits = apply_temperature(logits - best, temperature)
+    if (found := _shortlist(logits, top_k, top_p)) is not None:
+        logits, ids = found
+        return ids.gather(-1, sample(logits.exp(), generator))
     logits = top_p_filter(top_k_filter(logits, top_k), top_p)
-    return sample(logits.softmax(dim=-1), generator)
+    # exp is the softmax but for its division, and `sample` divides
+    return sample(logits.exp(), generator)
     ### END SOLUTION
+
+
+### BEGIN SOLUTION
+def _shortlist(
+    logits: Float[Tensor, "batch vocab"],
+    top_k: int | None,
+    top_p: float | None,
+    largest_nucleus: int = 256,
+) -> tuple[Float[Tensor, "batch few"], Int[Tensor, "batch few"]] | None:
+    """What both filters leave of logits whose best is 0, with the ids, which ascend in each row.
+
+    It keeps the very tokens that `top_p_filter(top_k_filter(logits, top_k), top_p)` keeps, without
+    sorting the vocabulary. None where the best few tokens can't tell: the filters are off or
+    wrongly set, tokens tie at a border, or the nucleus is very large.
+    """
+    size, p = top_k or largest_nucleus, 1.0 if top_p is None else top_p
+    if not (top_k or p < 1) or not (1 <= size < logits.shape[-1] and size % 1 == 0 and 0 <= p <= 1):
+        return None
+    # one token more than wanted, to see what follows the last
+    best, ids = logits.topk(int(size) + 1)
+    mass = best[:, :-1].exp().double().cumsum(dim=-1)
+    if top_k:
+        total = mass[:, -1:]
+        clear = best[:, -2:-1] > best[:, -1:]
+    else:
+        total = logits.exp().double().sum(dim=-1, keepdim=True)
+        # the filter adds up in another order: where rounding might decide, it has to
+        rounding = (mass - p * total).abs() < 1e-9 * total
+        clear = (mass[:, -1:] > p * total) & ~rounding.any(dim=-1, keepdim=True)
+    # the tokens whose mass stays below p, and the one that crosses it
+    before = (mass[:, :-1] < p * total).sum(dim=-1, keepdim=True)
+    if p == 1:
+        before = torch.full_like(before, int(size) - 1)
+    keep = best >= best.gather(-1, before)
+    if not (clear & (keep.sum(dim=-1, keepdim=True) == before + 1)).all():
+        return None
+    ids, order = ids.sort(dim=-1)
+    return torch.where(keep, best, -torch.inf).gather(-1, order), ids
+
+
+### END SOLUTION

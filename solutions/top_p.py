@@ -30,11 +30,11 @@ def top_p_filter(
     if p is None or p == 1:
         return logits
     sorted_logits, order = logits.sort(dim=-1, descending=True, stable=True)
-    # float64, so that adding up a large vocabulary loses nothing
-    mass = sorted_logits.softmax(dim=-1).double().cumsum(dim=-1)
+    # the softmax but for its division; float64, so that adding up a large vocabulary loses nothing
+    mass = (sorted_logits - sorted_logits[..., :1]).exp().double().cumsum(dim=-1)
     # a token stays if the mass BEFORE it is still below p: so the one that crosses p stays
     keep_sorted = torch.ones_like(mass, dtype=torch.bool)
-    keep_sorted[..., 1:] = mass[..., :-1] < p
+    keep_sorted[..., 1:] = mass[..., :-1] < p * mass[..., -1:]
     # the mask is in sorted order; carry it back to the order of ids
     keep = torch.zeros_like(keep_sorted).scatter(-1, order, keep_sorted)
     return logits.masked_fill(~keep, -torch.inf)

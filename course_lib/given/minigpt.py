@@ -56,11 +56,8 @@ class Attention(nn.Module):
         cache: Cache | None,
         attention_mask: Bool[Tensor, "batch keys"] | None,
     ) -> Float[Tensor, "batch pos width"]:
-        # (B, T, 3W) -> three tensors of (B, H, T, D)
-        q, k, v = (
-            part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
-            for part in self.qkv(x).chunk(3, dim=-1)
-        )
+        # (B, T, 3W) -> (B, T, 3, H, D) -> three tensors of (B, H, T, D)
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
         if cache is not None:
             # the cache adds k and v to those it holds and lets q look at all of them
             y = cache.attend(self.layer, q, k, v, attention_mask)
@@ -80,12 +77,16 @@ class Block(nn.Module):
         self.mlp_norm = nn.LayerNorm(config.width)
         self.mlp_up = nn.Linear(config.width, 4 * config.width, bias=False)
         self.mlp_down = nn.Linear(4 * config.width, config.width, bias=False)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = config.dropout
 
     def forward(self, x: Tensor, cache: Cache | None, attention_mask: Tensor | None) -> Tensor:
-        x = x + self.dropout(self.attention(self.attention_norm(x), cache, attention_mask))
+        x = x + self.drop(self.attention(self.attention_norm(x), cache, attention_mask))
         hidden = F.gelu(self.mlp_up(self.mlp_norm(x)), approximate="tanh")
-        return x + self.dropout(self.mlp_down(hidden))
+        return x + self.drop(self.mlp_down(hidden))
+
+    def drop(self, x: Tensor) -> Tensor:
+        """Dropout, in training only: when decoding even a call that does nothing counts."""
+        return F.dropout(x, self.dropout) if self.training else x
 
 
 class MiniGPT(nn.Module):

@@ -5,15 +5,16 @@ from ...bank import Bank
 bank = Bank("generate")
 
 WAS = "    was_training = model.training\n"
-EVAL = "    model.eval()\n"
+EVAL = "    if was_training:\n        model.eval()\n"
 READING = """\
     try:
         with torch.inference_mode():
             yield
     finally:
-        model.train(was_training)
+        if was_training:
+            model.train()
 """
-RESTORE = "        model.train(was_training)\n"
+RESTORE = "        if was_training:\n            model.train()\n"
 INFERENCE = "        with torch.inference_mode():\n"
 STREAMER = "            streamer(token)\n    ### END SOLUTION"
 END = "            return result\n        if streamer is not None:\n" + STREAMER
