@@ -43,6 +43,15 @@ class Edition(StrEnum):
     CLASS = "class"
 
 
+class ExportFormat(StrEnum):
+    """What an export is for."""
+
+    CSV = "csv"
+    CANVAS = "canvas"
+    MOODLE = "moodle"
+    JSON = "json"
+
+
 class DependenciesOn(StrEnum):
     """Whose functions of other lessons a graded lesson calls."""
 
@@ -304,6 +313,41 @@ def judge(
     from .grade_commands import run_judge
 
     run_judge(console, package, lesson or [], as_json, dependencies.value, not unsandboxed)
+
+
+@app.command()
+def export(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file; none is overwritten.")],
+    form: Annotated[
+        ExportFormat, typer.Option("--format", help="json holds every check, with its cause.")
+    ] = ExportFormat.CSV,
+    lesson: Annotated[
+        list[str] | None, typer.Option(help="Only this one; may be given several times.")
+    ] = None,
+) -> None:
+    """Write the grades into a file, with the penalties that due.toml gives; nothing is run."""
+    from .report_commands import run_export
+
+    run_export(console, form, out, lesson or [])
+
+
+@app.command()
+def report(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[LESSON]...", help="Lessons; all by default.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder that they go to.")] = Path(
+        "reports"
+    ),
+    student: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this learner's page; may be given several times."),
+    ] = None,
+) -> None:
+    """Write a page for each learner, and one a lesson for you; nothing is run."""
+    from .report_commands import run_report
+
+    run_report(console, names or [], out, student or [])
 
 
 def _tell(report: Report, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -16,13 +16,11 @@ from .rows import Row
 FORMAT = "llm-decoding-grades-1"
 
 
-def as_json(records: Iterable[Record], rows: Sequence[Row]) -> bytes:
-    """Records with the grades that came of them; `rows` holds a row for each record."""
-    grades = {(row.student, row.lesson): row for row in rows}
-    told = [_record(record, grades[record.student, record.lesson]) for record in records]
-    told.sort(key=lambda data: (data["assignment"], data["student"]))
-    data = {"format": FORMAT, "grades": told}
-    return json.dumps(data, indent=1, ensure_ascii=False).encode() + b"\n"
+def as_json(graded: Iterable[tuple[Record, Row]]) -> bytes:
+    """Each record and the grade that came of it, in the order given, which may be many."""
+    told = (json.dumps(_told(record, row), ensure_ascii=False) for record, row in graded)
+    lines = ",\n".join(told)
+    return f'{{"format": "{FORMAT}", "grades": [\n{lines}\n]}}\n'.encode()
 
 
 def read_json(data: bytes) -> list[Record]:
@@ -36,7 +34,7 @@ def read_json(data: bytes) -> list[Record]:
         raise CourseError(f"these are no grades in the format {FORMAT}: {error}") from error
 
 
-def _record(record: Record, row: Row) -> dict[str, Any]:
+def _told(record: Record, row: Row) -> dict[str, Any]:
     return {
         "student": record.student,
         "lesson": record.lesson,

@@ -52,8 +52,14 @@ class Row:
         return round(self.raw - self.penalty, 2)
 
 
-def as_row(record: Record, assignment: str, due: DueDates, by_hand: ByHand) -> Row:
-    """The row of one record."""
+def as_row(
+    record: Record,
+    assignment: str,
+    due: DueDates,
+    by_hand: Mapping[tuple[str, str], ByHand],
+) -> Row:
+    """The row of one record; `by_hand` is keyed by student and lesson."""
+    own = by_hand.get((record.student, record.lesson), NOTHING)
     late = due.judge(record.student, record.lesson, record.received)
     judged = round(record.verdict.score, 2)
     return Row(
@@ -64,37 +70,15 @@ def as_row(record: Record, assignment: str, due: DueDates, by_hand: ByHand) -> R
         due=late.due,
         late=late.told(),
         judged=judged,
-        by_hand=round(by_hand.points, 2),
+        by_hand=round(own.points, 2),
         # a grade by hand may take more than the judge gave
-        penalty=late.penalty(max(0.0, judged + by_hand.points)),
-        max=round(record.verdict.max + by_hand.max, 2),
-        waiting=by_hand.waiting,
+        penalty=late.penalty(max(0.0, judged + own.points)),
+        max=round(record.verdict.max + own.max, 2),
+        waiting=own.waiting,
         sandbox=record.sandbox,
         submission=record.submission,
         graded_with=record.graded_with,
     )
-
-
-def as_rows(
-    records: Iterable[Record],
-    assignments: Mapping[str, str],
-    due: DueDates,
-    by_hand: Mapping[tuple[str, str], ByHand],
-) -> list[Row]:
-    """The rows of all records, by assignment and student.
-
-    `assignments` names each lesson with its number; `by_hand` is keyed by student and lesson.
-    """
-    rows = [
-        as_row(
-            record,
-            assignments[record.lesson],
-            due,
-            by_hand.get((record.student, record.lesson), NOTHING),
-        )
-        for record in records
-    ]
-    return sorted(rows, key=lambda row: (row.assignment, row.student))
 
 
 def assignments(rows: Iterable[Row]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+GENERATOR = "autograder report"
 HERE = Path(__file__).parent
 NO_SCRIPT = "'none'"
 KINDS = {"#": "number", "~": "wide"}
@@ -59,6 +60,7 @@ def page(title: str, body: str, *, script: str = "", data: Any = None) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="generator" content="{GENERATOR}">\n'
         '<meta name="color-scheme" content="light dark">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n"
