@@ -316,6 +316,34 @@ def judge(
 
 
 @app.command()
+def doctor() -> None:
+    """Try each kind of sandbox on this machine, and say how to get what is missing."""
+    from .judge.sandbox.doctor import examine
+
+    diagnosis = examine()
+    for part in diagnosis.parts:
+        console.print(
+            f"[green]✓[/] {part.name}: {escape(part.found)}"
+            if part.found
+            else f"[yellow]-[/] {part.name}: {escape(part.mend)}"
+        )
+    for tried in diagnosis.tried:
+        console.print(
+            f"[red]✗[/] sandbox “{tried.level}”: {escape(tried.fault)}"
+            if tried.fault
+            else f"[green]✓[/] sandbox “{tried.level}” holds: {len(tried.refused)} attempts of a "
+            "hostile submission are refused"
+        )
+        if tried.refused:
+            console.print(f"    refused: {escape(', '.join(tried.refused))}", style="dim")
+    if not diagnosis.level:
+        raise CourseError(
+            "no sandbox can be had here, so grading would refuse to run learners' code"
+        )
+    console.print(f"Grading here uses “{diagnosis.level}”.")
+
+
+@app.command()
 def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="The file; none is overwritten.")],
     form: Annotated[

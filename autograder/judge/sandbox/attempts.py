@@ -212,6 +212,11 @@ def _(facts: Facts) -> None:
     call(facts, "getsockopt", CONNECTION, level, option, credentials, ctypes.byref(length))
 
 
+@attempt("send out of band")
+def _(facts: Facts) -> None:
+    reached(facts, "sendto", CONNECTION, b"x", 0, socket.MSG_OOB, None, 0)
+
+
 # --- other processes ---
 
 

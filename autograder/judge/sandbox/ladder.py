@@ -44,7 +44,18 @@ def lacks(rung: Rung) -> str:
         return "bubblewrap is not installed"
     if rung.change_user and os.getuid() != 0:
         return "only root can become another user"
+    if rung.change_user and (closed := closed_to_others()):
+        return f"another user may not read {closed}"
     return ""
+
+
+def closed_to_others() -> Path | None:
+    """A folder on the way to Python or to the course that its owner alone may enter."""
+    for path in (files.interpreter(), ROOT):
+        for folder in reversed(path.parents):
+            if not folder.stat().st_mode & 0o001:
+                return folder
+    return None
 
 
 def start(rung: Rung, limits: Limits, imports: Sequence[str]) -> WarmProcess:

@@ -53,6 +53,21 @@ def library() -> ctypes.CDLL:
     return found
 
 
+class _Version(ctypes.Structure):
+    _fields_ = (("major", ctypes.c_uint), ("minor", ctypes.c_uint), ("micro", ctypes.c_uint))
+
+
+def library_version() -> str:
+    """Of libseccomp, "" if it is not installed."""
+    try:
+        ask = library().seccomp_version
+    except OSError:
+        return ""
+    ask.restype = ctypes.POINTER(_Version)
+    told = ask().contents
+    return f"{told.major}.{told.minor}.{told.micro}"
+
+
 def resolve(name: str) -> int:
     """The number of a system call on this machine, negative if it has none."""
     return int(library().seccomp_syscall_resolve_name(name.encode()))

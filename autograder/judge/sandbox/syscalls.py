@@ -13,10 +13,16 @@ from dataclasses import dataclass
 
 OWN_PID = 0x5AFE_C0DE  # stands for the child's own number, which the child puts in
 
-# linux/sched.h
-CLONE_VM, CLONE_SIGHAND, CLONE_THREAD = 0x100, 0x800, 0x10000
-CLONE_NEW = 0x7E02_0080  # namespaces of all kinds
-CLONE_STRANGE = 0x2000 | 0x4000 | 0x8000  # PTRACE, VFORK, PARENT
+# linux/sched.h: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID, CHILD_CLEARTID,
+# which is how the C libraries start a thread, and DETACHED, which one of them adds
+THREAD, THREAD_DETACHED = 0x3D_0F00, 0x40_0000
+# linux/futex.h: wait, wake, and both with a set of bits, for this process or a shared memory
+FUTEX_COMMANDS, FUTEX_FLAGS = (0, 1, 9, 10), 128 | 256
+# asm-generic/mman-common.h: normal, random, sequential, will need, no need, free, (no) large pages
+ADVICE = (0, 1, 2, 3, 4, 8, 14, 15)
+# linux/socket.h: do not wait, no SIGPIPE, wait for all. Others reach odd corners of the kernel: out
+# of band data on Unix sockets was a way out of a sandbox (CVE-2025-38236)
+MESSAGE_FLAGS = 0x40 | 0x4000 | 0x100
 
 SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41  # of prctl
 INT = 0xFFFF_FFFF  # the kernel looks at the lower half of an int alone
@@ -35,9 +41,9 @@ FREE = """
     read readv pread64 preadv write writev close close_range lseek dup dup2 dup3
     stat lstat fstat newfstatat statx access faccessat faccessat2 readlink readlinkat
     getdents getdents64 getcwd
-    mmap munmap mremap mprotect madvise brk
-    sendto recvfrom shutdown poll ppoll select pselect6
-    futex set_robust_list rseq sched_yield sched_getaffinity getcpu
+    mmap munmap mremap mprotect brk
+    shutdown poll ppoll select pselect6
+    set_robust_list rseq sched_yield sched_getaffinity getcpu
     rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack restart_syscall exit exit_group
     getpid getppid gettid getuid geteuid getgid getegid getgroups uname sysinfo
     getrlimit getrusage times time gettimeofday clock_gettime clock_getres
@@ -47,16 +53,10 @@ FREE = """
 # any line of a name is enough
 CONDITIONAL: list[tuple[str, list[Bits]]] = [
     # a thread of this process, never a process
-    (
-        "clone",
-        [
-            Bits(
-                0,
-                CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEW | CLONE_STRANGE,
-                CLONE_VM | CLONE_SIGHAND | CLONE_THREAD,
-            )
-        ],
-    ),
+    ("clone", [Bits(0, INT & ~THREAD_DETACHED, THREAD)]),
+    *[("futex", [Bits(1, INT & ~FUTEX_FLAGS, command)]) for command in FUTEX_COMMANDS],
+    *[("madvise", [Bits(2, INT, advice)]) for advice in ADVICE],
+    *[(name, [Bits(3, INT & ~MESSAGE_FLAGS, 0)]) for name in ("sendto", "recvfrom")],
     # signals to itself: abort() and pthread_kill need them
     ("tgkill", [Bits(0, INT, OWN_PID)]),
     ("kill", [Bits(0, INT, OWN_PID)]),

@@ -67,7 +67,7 @@ def main() -> None:
     # the collector leaves what is here alone, so that the children's pages stay shared
     gc.collect()
     gc.freeze()
-    pages.enlarge()
+    pages.prepare()
     parent = Parent(control, Limits(**settings["limits"]), lock)
     try:
         send(control, {"ready": True})
