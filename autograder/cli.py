@@ -322,60 +322,19 @@ def doctor() -> None:
 
     diagnosis = examine()
     for part in diagnosis.parts:
-        console.print(
-            f"[green]✓[/] {part.name}: {escape(part.found)}"
-            if part.found
-            else f"[yellow]-[/] {part.name}: {escape(part.mend)}"
-        )
+        sign, said = ("[green]✓[/]", part.found) if part.found else ("[yellow]-[/]", part.mend)
+        console.print(f"{sign} {part.name}: {escape(said)}")
     for tried in diagnosis.tried:
-        console.print(
-            f"[red]✗[/] sandbox “{tried.level}”: {escape(tried.fault)}"
-            if tried.fault
-            else f"[green]✓[/] sandbox “{tried.level}” holds: {len(tried.refused)} attempts of a "
-            "hostile submission are refused"
-        )
-        if tried.refused:
-            console.print(f"    refused: {escape(', '.join(tried.refused))}", style="dim")
-    if not diagnosis.level:
-        raise CourseError(
-            "no sandbox can be had here, so grading would refuse to run learners' code"
-        )
-    console.print(f"Grading here uses “{diagnosis.level}”.")
-
-
-@app.command()
-def export(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file; none is overwritten.")],
-    form: Annotated[
-        ExportFormat, typer.Option("--format", help="json holds every check, with its cause.")
-    ] = ExportFormat.CSV,
-    lesson: Annotated[
-        list[str] | None, typer.Option(help="Only this one; may be given several times.")
-    ] = None,
-) -> None:
-    """Write the grades into a file, with the penalties that due.toml gives; nothing is run."""
-    from .report_commands import run_export
-
-    run_export(console, form, out, lesson or [])
-
-
-@app.command()
-def report(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[LESSON]...", help="Lessons; all by default.")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder that they go to.")] = Path(
-        "reports"
-    ),
-    student: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this learner's page; may be given several times."),
-    ] = None,
-) -> None:
-    """Write a page for each learner, and one a lesson for you; nothing is run."""
-    from .report_commands import run_report
-
-    run_report(console, names or [], out, student or [])
+        if tried.fault:
+            console.print(f"[yellow]-[/] sandbox “{tried.level}”: {escape(tried.fault)}")
+            continue
+        number = sum(map(len, tried.refused.values()))
+        console.print(f"[green]✓[/] sandbox “{tried.level}” refuses {number} of {number} attempts")
+    if not diagnosis.used:
+        raise CourseError("no sandbox holds here, so that grading would refuse to run any code")
+    console.print(f"Grading here uses “{diagnosis.used.level}”. Code in it cannot")
+    for group, claims in diagnosis.used.refused.items():
+        console.print(f"  {group}: {escape(', '.join(claims))}", soft_wrap=False)
 
 
 def _tell(report: Report, folder: Path) -> None:

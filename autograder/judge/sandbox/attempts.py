@@ -19,14 +19,15 @@ from typing import Any
 
 Facts = dict[str, Any]  # what the driver has laid out as bait, see `selftest.Bait`
 ATTEMPTS: dict[str, Callable[[Facts], Any]] = {}
+GROUPS: dict[str, list[str]] = {}  # what the attempts are about -> their claims
 
 CONNECTION = 3  # the one descriptor that a child has beside 0, 1 and 2
 
 
-def attempt(claim: str) -> Callable[[Callable[[Facts], Any]], Callable[[Facts], Any]]:
-    def register(function: Callable[[Facts], Any]) -> Callable[[Facts], Any]:
+def attempt(group: str, claim: str) -> Callable[[Callable[[Facts], Any]], None]:
+    def register(function: Callable[[Facts], Any]) -> None:
         ATTEMPTS[claim] = function
-        return function
+        GROUPS.setdefault(group, []).append(claim)
 
     return register
 
@@ -47,118 +48,118 @@ def run(facts: Facts, claims: list[str] | None = None) -> dict[str, str]:
 # --- files ---
 
 
-@attempt("read a file")
+@attempt("files", "read a file")
 def _(facts: Facts) -> None:
     with open(facts["file"], "rb") as file:
         file.read()
 
 
-@attempt("read the hidden checks")
+@attempt("files", "read the hidden checks")
 def _(facts: Facts) -> None:
     with open(facts["answers"], "rb") as file:
         file.read()
 
 
-@attempt("list a folder")
+@attempt("files", "list a folder")
 def _(facts: Facts) -> None:
     os.listdir(facts["folder"])
 
 
-@attempt("list the processes")
+@attempt("files", "list the processes")
 def _(facts: Facts) -> None:
     os.listdir("/proc")
 
 
-@attempt("read the parent's environment")
+@attempt("files", "read the parent's environment")
 def _(facts: Facts) -> None:
     with open(f"/proc/{os.getppid()}/environ", "rb") as file:
         file.read()
 
 
-@attempt("read the parent's memory")
+@attempt("files", "read the parent's memory")
 def _(facts: Facts) -> None:
     os.close(os.open(f"/proc/{os.getppid()}/mem", os.O_RDONLY))
 
 
-@attempt("read its own memory map")
+@attempt("files", "read its own memory map")
 def _(facts: Facts) -> None:
     with open("/proc/self/maps", "rb") as file:
         file.read()
 
 
-@attempt("make a file")
+@attempt("files", "make a file")
 def _(facts: Facts) -> None:
     with open(f"{facts['folder']}/made", "w") as file:
         file.write("x")
 
 
-@attempt("make a temporary file")
+@attempt("files", "make a temporary file")
 def _(facts: Facts) -> None:
     tempfile.TemporaryFile().close()
 
 
-@attempt("make a file in memory")
+@attempt("files", "make a file in memory")
 def _(facts: Facts) -> None:
     os.close(os.memfd_create("made"))
 
 
-@attempt("make shared memory")
+@attempt("files", "make shared memory")
 def _(facts: Facts) -> None:
     call(facts, "shmget", 0, 4096, 0o600)
 
 
-@attempt("change a file")
+@attempt("files", "change a file")
 def _(facts: Facts) -> None:
     with open(facts["file"], "r+b") as file:
         file.write(b"changed")
 
 
-@attempt("empty a file")
+@attempt("files", "empty a file")
 def _(facts: Facts) -> None:
     os.truncate(facts["file"], 0)
 
 
-@attempt("change a file's mode")
+@attempt("files", "change a file's mode")
 def _(facts: Facts) -> None:
     os.chmod(facts["file"], 0o600)
 
 
-@attempt("change a file's times")
+@attempt("files", "change a file's times")
 def _(facts: Facts) -> None:
     os.utime(facts["file"])
 
 
-@attempt("make a folder")
+@attempt("files", "make a folder")
 def _(facts: Facts) -> None:
     os.mkdir(f"{facts['folder']}/folder")
 
 
-@attempt("link to a file")
+@attempt("files", "link to a file")
 def _(facts: Facts) -> None:
     os.symlink(facts["file"], f"{facts['folder']}/link")
 
 
-@attempt("rename a file")
+@attempt("files", "rename a file")
 def _(facts: Facts) -> None:
     os.rename(f"{facts['folder']}/spare", f"{facts['folder']}/renamed")
 
 
-@attempt("delete a file")
+@attempt("files", "delete a file")
 def _(facts: Facts) -> None:
     os.unlink(f"{facts['folder']}/doomed")
 
 
-@attempt("make a pipe with a name")
+@attempt("files", "make a pipe with a name")
 def _(facts: Facts) -> None:
     os.mkfifo(f"{facts['folder']}/fifo")
 
 
-@attempt("watch files")
+@attempt("files", "watch files")
 def _(facts: Facts) -> None:
     call(facts, "inotify_init1", 0)
 
 
-@attempt("lock a file")
+@attempt("files", "lock a file")
 def _(facts: Facts) -> None:
     with open(os.__file__, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -167,44 +168,44 @@ def _(facts: Facts) -> None:
 # --- the network ---
 
 
-@attempt("connect by TCP")
+@attempt("network", "connect by TCP")
 def _(facts: Facts) -> None:
     with socket.socket() as tried:
         tried.connect(("127.0.0.1", facts["tcp"]))
 
 
-@attempt("send by UDP")
+@attempt("network", "send by UDP")
 def _(facts: Facts) -> None:
     with socket.socket(type=socket.SOCK_DGRAM) as tried:
         tried.sendto(b"x", ("127.0.0.1", facts["udp"]))
 
 
-@attempt("listen")
+@attempt("network", "listen")
 def _(facts: Facts) -> None:
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
         tried.listen()
 
 
-@attempt("connect to a Unix socket")
+@attempt("network", "connect to a Unix socket")
 def _(facts: Facts) -> None:
     with socket.socket(socket.AF_UNIX) as tried:
         tried.connect(facts["unix"])
 
 
-@attempt("connect to an abstract socket")
+@attempt("network", "connect to an abstract socket")
 def _(facts: Facts) -> None:
     with socket.socket(socket.AF_UNIX) as tried:
         tried.connect(facts["abstract"])
 
 
-@attempt("make a pair of sockets")
+@attempt("network", "make a pair of sockets")
 def _(facts: Facts) -> None:
     for end in socket.socketpair():
         end.close()
 
 
-@attempt("ask the connection who is there")
+@attempt("network", "ask the connection who is there")
 def _(facts: Facts) -> None:
     length = ctypes.c_int(12)
     credentials = ctypes.create_string_buffer(length.value)
@@ -212,7 +213,7 @@ def _(facts: Facts) -> None:
     call(facts, "getsockopt", CONNECTION, level, option, credentials, ctypes.byref(length))
 
 
-@attempt("send out of band")
+@attempt("network", "send out of band")
 def _(facts: Facts) -> None:
     reached(facts, "sendto", CONNECTION, b"x", 0, socket.MSG_OOB, None, 0)
 
@@ -220,7 +221,7 @@ def _(facts: Facts) -> None:
 # --- other processes ---
 
 
-@attempt("fork")
+@attempt("processes", "fork")
 def _(facts: Facts) -> None:
     pid = os.fork()
     if pid == 0:
@@ -228,7 +229,7 @@ def _(facts: Facts) -> None:
     os.waitpid(pid, 0)
 
 
-@attempt("fork by clone3")
+@attempt("processes", "fork by clone3")
 def _(facts: Facts) -> None:
     # 64 bytes of zeros but for the signal at the end: an ordinary fork
     arguments = (ctypes.c_uint64 * 8)(0, 0, 0, 0, signal.SIGCHLD)
@@ -238,83 +239,83 @@ def _(facts: Facts) -> None:
     os.waitpid(pid, 0)
 
 
-@attempt("start a program")
+@attempt("processes", "start a program")
 def _(facts: Facts) -> None:
     # there is no such file, which is told only to one who might have started it
     reached(facts, "execve", b"/no/such/program", None, None)
 
 
-@attempt("signal the parent")
+@attempt("processes", "signal the parent")
 def _(facts: Facts) -> None:
     os.kill(os.getppid(), 0)
 
 
-@attempt("signal the driver")
+@attempt("processes", "signal the driver")
 def _(facts: Facts) -> None:
     os.kill(facts["driver"], 0)
 
 
-@attempt("signal everybody")
+@attempt("processes", "signal everybody")
 def _(facts: Facts) -> None:
     os.kill(-1, 0)
 
 
-@attempt("signal a thread of the parent")
+@attempt("processes", "signal a thread of the parent")
 def _(facts: Facts) -> None:
     call(facts, "tkill", os.getppid(), 0)
 
 
-@attempt("queue a signal for the parent")
+@attempt("processes", "queue a signal for the parent")
 def _(facts: Facts) -> None:
     reached(facts, "rt_sigqueueinfo", os.getppid(), 0, None)
 
 
-@attempt("have the kernel signal the parent")
+@attempt("processes", "have the kernel signal the parent")
 def _(facts: Facts) -> None:
     fcntl.fcntl(CONNECTION, fcntl.F_SETOWN, os.getppid())
 
 
-@attempt("hold the parent by a descriptor")
+@attempt("processes", "hold the parent by a descriptor")
 def _(facts: Facts) -> None:
     os.close(call(facts, "pidfd_open", os.getppid(), 0))
 
 
-@attempt("trace")
+@attempt("processes", "trace")
 def _(facts: Facts) -> None:
     call(facts, "ptrace", 0, 0, 0, 0)  # PTRACE_TRACEME, which harms nobody
 
 
-@attempt("copy memory of the parent")
+@attempt("processes", "copy memory of the parent")
 def _(facts: Facts) -> None:
     reached(facts, "process_vm_readv", os.getppid(), None, 0, None, 0, 0)
 
 
-@attempt("change the parent's limits")
+@attempt("processes", "change the parent's limits")
 def _(facts: Facts) -> None:
     reached(facts, "prlimit64", os.getppid(), 0, None, None)
 
 
-@attempt("change its priority")
+@attempt("processes", "change its priority")
 def _(facts: Facts) -> None:
     os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0))
 
 
-@attempt("choose processors")
+@attempt("processes", "choose processors")
 def _(facts: Facts) -> None:
     os.sched_setaffinity(0, os.sched_getaffinity(0))
 
 
-@attempt("outlive the parent")
+@attempt("processes", "outlive the parent")
 def _(facts: Facts) -> None:
     call(facts, "prctl", 1, 0, 0, 0, 0)  # PR_SET_PDEATHSIG: none
 
 
-@attempt("let itself be traced")
+@attempt("processes", "let itself be traced")
 def _(facts: Facts) -> None:
     call(facts, "prctl", 4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
-@attempt("begin a session")
+@attempt("processes", "begin a session")
 def _(facts: Facts) -> None:
     reached(facts, "setpgid", os.getpid(), os.getpid())
 
@@ -322,87 +323,87 @@ def _(facts: Facts) -> None:
 # --- the kernel ---
 
 
-@attempt("leave its namespaces")
+@attempt("kernel", "leave its namespaces")
 def _(facts: Facts) -> None:
     call(facts, "unshare", 0)
 
 
-@attempt("enter a namespace")
+@attempt("kernel", "enter a namespace")
 def _(facts: Facts) -> None:
     reached(facts, "setns", -1, 0)
 
 
-@attempt("mount")
+@attempt("kernel", "mount")
 def _(facts: Facts) -> None:
     reached(facts, "mount", b"none", b"/no/such/folder", b"tmpfs", 0, None)
 
 
-@attempt("change its root")
+@attempt("kernel", "change its root")
 def _(facts: Facts) -> None:
     reached(facts, "chroot", b"/no/such/folder")
 
 
-@attempt("become another user")
+@attempt("kernel", "become another user")
 def _(facts: Facts) -> None:
     reached(facts, "setuid", os.getuid())
 
 
-@attempt("use io_uring")
+@attempt("kernel", "use io_uring")
 def _(facts: Facts) -> None:
     reached(facts, "io_uring_setup", 0, None)
 
 
-@attempt("load a BPF program")
+@attempt("kernel", "load a BPF program")
 def _(facts: Facts) -> None:
     reached(facts, "bpf", 5, None, 0)
 
 
-@attempt("count events of the processor")
+@attempt("kernel", "count events of the processor")
 def _(facts: Facts) -> None:
     reached(facts, "perf_event_open", None, 0, -1, -1, 0)
 
 
-@attempt("handle page faults")
+@attempt("kernel", "handle page faults")
 def _(facts: Facts) -> None:
     reached(facts, "userfaultfd", 1)
 
 
-@attempt("look for keys")
+@attempt("kernel", "look for keys")
 def _(facts: Facts) -> None:
     reached(facts, "keyctl", 0, -3, 0, 0, 0)
 
 
-@attempt("open a file by its number")
+@attempt("kernel", "open a file by its number")
 def _(facts: Facts) -> None:
     reached(facts, "open_by_handle_at", -1, None, 0)
 
 
-@attempt("pose as another system")
+@attempt("kernel", "pose as another system")
 def _(facts: Facts) -> None:
     call(facts, "personality", 0xFFFF_FFFF)
 
 
-@attempt("filter system calls")
+@attempt("kernel", "filter system calls")
 def _(facts: Facts) -> None:
     reached(facts, "seccomp", 1, 0, None)
 
 
-@attempt("load a module of the kernel")
+@attempt("kernel", "load a module of the kernel")
 def _(facts: Facts) -> None:
     reached(facts, "init_module", None, 0, None)
 
 
-@attempt("push a key into a terminal")
+@attempt("kernel", "push a key into a terminal")
 def _(facts: Facts) -> None:
     reached(facts, "ioctl", 0, 0x5412, b"x")  # TIOCSTI
 
 
-@attempt("set the clock")
+@attempt("kernel", "set the clock")
 def _(facts: Facts) -> None:
     call(facts, "settimeofday", None, None)
 
 
-@attempt("splice")
+@attempt("kernel", "splice")
 def _(facts: Facts) -> None:
     reached(facts, "splice", -1, None, -1, None, 0, 0)
 
@@ -410,7 +411,7 @@ def _(facts: Facts) -> None:
 # --- what is lying about ---
 
 
-@attempt("find a forgotten descriptor")
+@attempt("left about", "find a forgotten descriptor")
 def _(facts: Facts) -> None:
     for descriptor in range(CONNECTION + 1, 256):
         try:
@@ -421,7 +422,7 @@ def _(facts: Facts) -> None:
     raise OSError(errno.EBADF, "there is none")
 
 
-@attempt("find an environment")
+@attempt("left about", "find an environment")
 def _(facts: Facts) -> None:
     if not os.environ and not ctypes.CDLL(None).getenv(b"OMP_NUM_THREADS"):
         raise OSError(errno.ENOENT, "it is empty")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from . import bubblewrap, control, ladder, selftest
+from . import attempts, bubblewrap, control, ladder, selftest
 from .limits import Limits
 from .process import SandboxError
 
@@ -37,8 +37,7 @@ class Tried:
 
     level: str
     fault: str
-    refused: list[str]  # attempts that failed in it
-    through: list[str]  # attempts that did not
+    refused: dict[str, list[str]]  # what the attempts are about -> those that failed in it
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,9 @@ class Diagnosis:
     tried: list[Tried]
 
     @property
-    def level(self) -> str:
-        """What grading would use here, "" if it would refuse."""
-        return next((tried.level for tried in self.tried if not tried.fault), "")
+    def used(self) -> Tried | None:
+        """What grading would use here, None if it would refuse."""
+        return next((tried for tried in self.tried if not tried.fault), None)
 
 
 def examine() -> Diagnosis:
@@ -62,16 +61,17 @@ def try_rung(rung: ladder.Rung) -> Tried:
     try:
         process = ladder.start(rung, Limits(), imports=())
     except SandboxError as error:
-        return Tried(rung.level, str(error), [], [])
+        return Tried(rung.level, str(error), {})
     try:
         fault = selftest.fault(process, rung, Limits())
         held = selftest.measures(process, Limits())
     except (control.Gone, EOFError, SandboxError) as error:
-        return Tried(rung.level, str(error), [], [])
+        return Tried(rung.level, str(error), {})
     finally:
         process.close()
-    refused = [claim for claim, refusal in held.items() if refusal]
-    return Tried(rung.level, fault, refused, [claim for claim in held if claim not in refused])
+    groups = attempts.GROUPS.items()
+    refused = {group: [c for c in claims if held[c]] for group, claims in groups}
+    return Tried(rung.level, fault, refused)
 
 
 # --- the parts ---
