@@ -337,6 +337,41 @@ def doctor() -> None:
         console.print(f"  {group}: {escape(', '.join(claims))}", soft_wrap=False)
 
 
+@app.command()
+def export(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file; none is overwritten.")],
+    form: Annotated[
+        ExportFormat, typer.Option("--format", help="json holds every check, with its cause.")
+    ] = ExportFormat.CSV,
+    lesson: Annotated[
+        list[str] | None, typer.Option(help="Only this one; may be given several times.")
+    ] = None,
+) -> None:
+    """Write the grades into a file, with the penalties that due.toml gives; nothing is run."""
+    from .report_commands import run_export
+
+    run_export(console, form, out, lesson or [])
+
+
+@app.command()
+def report(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[LESSON]...", help="Lessons; all by default.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder that they go to.")] = Path(
+        "reports"
+    ),
+    student: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this learner's page; may be given several times."),
+    ] = None,
+) -> None:
+    """Write a page for each learner, and one a lesson for you; nothing is run."""
+    from .report_commands import run_report
+
+    run_report(console, names or [], out, student or [])
+
+
 def _tell(report: Report, folder: Path) -> None:
     """Say in a few lines what a delivery did."""
     if not (report.new or report.updated or report.beside or report.restored):
