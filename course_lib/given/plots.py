@@ -142,7 +142,7 @@ def bars(
         axes.set_ylabel(ylabel)
         axes.set_title(title)
         axes.grid(axis="y")
-        axes.margins(y=0.03 * longest if numbered and upright else 0.12)
+        axes.margins(y=0.26 if numbered and upright else 0.12)
 
     return _figure(draw, 3.4, alt)
 
