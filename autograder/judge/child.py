@@ -93,7 +93,7 @@ class Child(Peer):
 
     def stand_in(self, number: int, data: dict[str, Any]) -> Any:
         kind = RemoteIterator if data.get("iterator") else Remote
-        return type(data["class"], (kind,), {})(self, number)
+        return type(data["class"], (kind,), {})(self, number, data["constants"])
 
     def describe(self, value: Any) -> dict[str, Any]:
         methods = class_methods(type(value)) if not isinstance(value, Iterator) else {}
@@ -252,9 +252,9 @@ def uses(source: bytes) -> dict[str, list[str]]:
 class Remote:
     """An object that lives in the driver: a model, a tokenizer, a cache, a streamer."""
 
-    def __init__(self, child: Child, number: int) -> None:
-        object.__setattr__(self, "_child", child)
-        object.__setattr__(self, "_number", number)
+    def __init__(self, child: Child, number: int, constants: dict[str, Any]) -> None:
+        # sizes that never change are not asked for each time
+        self.__dict__.update(constants, _child=child, _number=number)
 
     def _number_of(self) -> int:
         return int(self._number)
@@ -303,7 +303,7 @@ def remote_class(child: Child, path: str) -> Any:
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         made = child.ask("call", path, None, args, kwargs)
-        Remote.__init__(self, child, made._number)
+        Remote.__init__(self, child, made._number, {})
         child.seen[made._number] = self
 
     cls: Callable[..., Any] = type(name, (Remote,), {"__init__": init})

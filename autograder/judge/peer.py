@@ -74,6 +74,10 @@ class Peer:
         """The values of an object that is nothing but these, None for any other."""
         return None
 
+    def disguise(self, value: Any) -> Any:
+        """A tensor or number as it is to be sent."""
+        return value
+
     # --- objects ---
 
     def export(self, value: Any) -> dict[str, Any]:
@@ -112,7 +116,7 @@ class Peer:
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Have the other side do something; returns or raises what that returned or raised."""
-        encoder = Encoder(self.export, self.held)
+        encoder = Encoder(self.export, self.held, self.disguise)
         message = {
             "op": op,
             "on": encoder.encode(on),
@@ -162,7 +166,7 @@ class Peer:
         before = [remember(mutable) for mutable in decoder.mutables]
         self.modes.follow(message.get("modes"))
         reply: dict[str, Any]
-        encoder = Encoder(self.export, self.held)
+        encoder = Encoder(self.export, self.held, self.disguise)
         self.depth += 1
         try:
             result = self.perform(op, on, message.get("name"), *value)
@@ -170,7 +174,7 @@ class Peer:
         except WireError:
             raise
         except self.told as error:
-            encoder = Encoder(self.export, self.held)
+            encoder = Encoder(self.export, self.held, self.disguise)
             if op == "next" and isinstance(error, StopIteration):
                 reply = {"op": "stop", "value": encoder.encode(error.value)}
             else:

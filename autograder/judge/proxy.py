@@ -8,24 +8,20 @@ from collections.abc import Callable, Iterator
 from traceback import FrameSummary
 from typing import Any
 
+import torch
+
 from course_lib.checks.load import COURSE_LIB
 
 from .peer import Peer
 from .wire import Channel, ProtocolError, WireError, a_list, a_name, clean
 
 # what a learner's code may do with the driver's objects; the checks' own books are no part of it
-READABLE = {
-    "block_size",
-    "vocab_size",
-    "n_layers",
-    "n_heads",
-    "head_dim",
-    "training",
-    "length",
-}
+CONSTANT = ("block_size", "vocab_size", "n_layers", "n_heads", "head_dim")
+READABLE = {*CONSTANT, "training", "length"}
 CALLABLE = {None, "eval", "train", "encode", "decode", "append", "attend", "reset"}
 LARGEST_CACHE = 1 << 24  # numbers in a cache that the driver sets aside for a learner's code
 LONGEST_MESSAGE = 4_000
+NOISE = 5e-5  # the width of the disguise of a number, relative to it
 
 
 class Student(Peer):
@@ -41,6 +37,8 @@ class Student(Peer):
         self.names: dict[str, Any] = {}
         self.uses: dict[str, set[str]] = {}
         self.fault: WireError | None = None  # why the conversation ended, if it did
+        self.noise: int | None = None  # the seed of the disguise of inputs, if they get one
+        self.is_disguised = False  # whether a call of this check got numbers that it does not print
 
     def ask(
         self,
@@ -81,8 +79,14 @@ class Student(Peer):
             for n, used in a_dict(told.get("uses")).items()
         }
 
-    def begin(self, seed: int) -> None:
-        """Start a check: nothing is left of the last one."""
+    def begin(self, seed: int, noise: int | None = None) -> None:
+        """Start a check: nothing is left of the last one.
+
+        With `noise`, a seed, what the learner's code gets is a little off what the check says: by
+        less than answers may be off, and by more than a table of the printed examples bears.
+        """
+        self.noise = noise
+        self.is_disguised = False
         self.forget()
         self.modes.reset()
         self.ask("begin", None, None, (seed,))
@@ -118,6 +122,23 @@ class Student(Peer):
         body["__init__"] = init
         body["__signature__"] = signature(names)
         return type(name, (ChildObject,), body)
+
+    def disguise(self, value: Any) -> Any:
+        if self.noise is None:
+            return value
+        # the same each time, so that equal inputs stay equal
+        chance = torch.Generator().manual_seed(self.noise)
+        if isinstance(value, float):
+            self.is_disguised = True
+            return value * (1 + NOISE * float(torch.rand((), generator=chance) - 0.5))
+        if value.dtype not in (torch.float32, torch.float64) or not value.is_contiguous():
+            return value
+        with torch.inference_mode(value.is_inference()):
+            factors = torch.rand(value.shape, generator=chance, dtype=value.dtype) - 0.5
+            moved = value * (1 + NOISE * factors)
+        # what a model answers is no argument: a table would not even ask it
+        self.is_disguised |= self.depth == 0 and not torch.equal(moved, value)
+        return moved
 
     # --- what the child may ask ---
 
@@ -155,7 +176,11 @@ class Student(Peer):
             refuse_huge([*args, *kwargs.values()])
         return target(*args, **kwargs)
 
-    # --- objects and exceptions of the child ---
+    # --- objects and exceptions ---
+
+    def describe(self, value: Any) -> dict[str, Any]:
+        constants = {name: getattr(value, name) for name in CONSTANT if hasattr(value, name)}
+        return super().describe(value) | {"constants": constants}
 
     def stand_in(self, number: int, data: dict[str, Any]) -> Any:
         methods = a_dict(data.get("methods"))
@@ -177,7 +202,7 @@ class Student(Peer):
                 base = found
                 break
         error = type(a_name(data.get("class")), (base,), {})(clean(str(data.get("message", ""))))
-        error.student_frames = [  # type: ignore[attr-defined]
+        error.student_frames = [
             a_frame(frame) for frame in a_list(data.get("frames", []))[:8]
         ]
         return error

@@ -149,15 +149,17 @@ class Encoder:
     """Makes JSON data and buffers of values.
 
     `held` gives the values of an object that is nothing but these, or None; `export` gives the
-    handle of any other object, which stays where it is.
+    handle of any other object, which stays where it is; `disguise` may change a tensor, or a number
+    within a list, before it is sent.
     """
 
     def __init__(
         self,
         export: Callable[[Any], dict[str, Any]],
         held: Callable[[Any], dict[str, Any] | None] = lambda value: None,
+        disguise: Callable[[Any], Any] = lambda value: value,
     ) -> None:
-        self.export, self.held = export, held
+        self.export, self.held, self.disguise = export, held, disguise
         self.buffers: list[bytes] = []
         self.size = 0
         self.mutables: list[Any] = []  # tensors, lists and generators, in order
@@ -171,6 +173,8 @@ class Encoder:
             # JSON has no bound, python has one on digits
             return int(value) if abs(value) < 1 << 63 else {"$": "int", "hex": hex(value)}
         if isinstance(value, float):
+            # (args, kwargs) is a tuple of containers, so what is deeper is an item of an argument
+            value = self.disguise(value) if depth > 2 else value
             return float(value) if math.isfinite(value) else {"$": "float", "is": str(float(value))}
         if isinstance(value, str):
             if len(value) > LONGEST_TEXT:
@@ -219,7 +223,7 @@ class Encoder:
         if name is None or plain.layout != torch.strided or plain.device.type != "cpu":
             return {"$": "opaque", "class": type(value).__name__}
         self.mutables.append(value)
-        data = span(plain).resolve_conj().resolve_neg()
+        data = span(self.disguise(plain)).resolve_conj().resolve_neg()
         raw = data.view(torch.uint8).numpy().tobytes()
         return {
             "$": "tensor",

@@ -205,6 +205,7 @@ def id_zero(student: Any) -> None:
     of="generate",
     points=0.25,
     claim="temperature = 0 and do_sample = False take the best token each time",
+    exact=True,
 )
 def greedy_two_ways(student: Any) -> None:
     # the best, id 1, is ahead by a hair: one draw by chance among these 24 would show, and so would

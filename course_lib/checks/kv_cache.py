@@ -562,6 +562,7 @@ def decode_one_column(student: Any) -> None:
     points=0.25,
     claim="token by token, MiniGPT gives the logits of one pass over the whole text",
     teaching="the learner's own cache and decode_step together, in a model that minds positions",
+    exact=True,
 )
 def decode_equals_full(student: Any) -> None:
     model = tiny_gpt().requires_grad_(False)

@@ -243,6 +243,7 @@ def against_a_loop(student: Any, draw: Draw) -> None:
     of="apply_frequency_penalty",
     points=0.25,
     claim="stretch: subtracts presence once and frequency for each time that a token occurs",
+    exact=True,
 )
 def frequency_counts(student: Any) -> None:
     logits, ids = torch.tensor([[4.0, 4.0, 4.0, -4.0]]), torch.tensor([[0, 3, 0, 1, 0]])

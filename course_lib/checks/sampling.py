@@ -122,6 +122,7 @@ def greedy_best(student: Any) -> None:
     points=0.5,
     claim="greedy takes the lowest id where several are best",
     teaching="next_token fails with it, but here the fault is told where it is",
+    exact=True,
 )
 def greedy_tie(student: Any) -> None:
     logits = torch.tensor([[1.0, 3.0, 3.0, 3.0], [2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 5.0, 5.0]])
@@ -166,6 +167,7 @@ def cdf_stretches(student: Any) -> None:
     points=0.25,
     claim="a u at the very end of a stretch belongs to the next id",
     teaching="half-open stretches: each point of the line belongs to one id, and to one only",
+    exact=True,
 )
 def cdf_step(student: Any) -> None:
     # quarters are exact in floating point, so at a step means at the step
@@ -180,6 +182,7 @@ def cdf_step(student: Any) -> None:
     points=0.5,
     claim="inverse_cdf never finds an id of probability 0, whether u is 0 or nearly 1",
     teaching="what the filters ban rests on this: a banned token must not come, ever",
+    exact=True,
 )
 def cdf_probability_zero(student: Any) -> None:
     # weights that do not sum to 1 exactly: the last stretch must reach to the end all the same
@@ -222,6 +225,7 @@ def cdf_rows(student: Any) -> None:
     of="inverse_cdf",
     points=0.25,
     claim="inverse_cdf adds up the mass in float64, where small terms are not lost",
+    exact=True,
 )
 def cdf_float64(student: Any) -> None:
     # 5000 short stretches, of which u marks the middle of one
@@ -415,6 +419,7 @@ def sample_input_untouched(student: Any) -> None:
     points=0.5,
     claim="next_token is greedy at temperature 0, and with do_sample=False at any temperature",
     remember=occurring,
+    exact=True,
 )
 def next_greedy(student: Any) -> None:
     # logits near each other, and a tie at the top: whoever draws here will not get 1 every time

@@ -234,6 +234,7 @@ def entropy_worked_numbers(student: Any) -> None:
     points=1,
     claim="is 0 for a certain model and log(vocab) for a uniform one",
     teaching="the two ends of the scale, which one can work out in one's head",
+    exact=True,
 )
 def entropy_ends(student: Any) -> None:
     for vocab in (1, 2, 7, 4096):
@@ -262,6 +263,7 @@ def entropy_banned(student: Any) -> None:
     of="entropy",
     points=0.5,
     claim="gives one number a row, along the last axis of any shape",
+    exact=True,
 )
 def entropy_any_shape(student: Any) -> None:
     row = torch.tensor(Z)

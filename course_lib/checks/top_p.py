@@ -108,7 +108,11 @@ def crossing_token(student: Any) -> None:
 
 
 @suite.check(
-    "mass_equal_to_p", of="top_p_filter", points=0.5, claim="stops when the mass is exactly p"
+    "mass_equal_to_p",
+    of="top_p_filter",
+    points=0.5,
+    claim="stops when the mass is exactly p",
+    exact=True,
 )
 def mass_equal_to_p(student: Any) -> None:
     # powers of 1/2, which floating point adds without rounding: here equal means equal
@@ -297,6 +301,7 @@ def min_p_share(student: Any) -> None:
     of="min_p_filter",
     points=0.25,
     claim="min_p = None and 0 keep every token, 1 keeps the best and its ties",
+    exact=True,
 )
 def min_p_edges(student: Any) -> None:
     logits = torch.tensor([[3.0, 1.0, 3.0, -60.0]])

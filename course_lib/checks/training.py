@@ -219,6 +219,7 @@ def loss_by_hand(student: Any, draw: Draw) -> None:
     points=0.5,
     claim="is exp of the mean over all tokens, however they were batched",
     teaching="the worked examples of the lesson",
+    exact=True,
 )
 def perplexity_weighted(student: Any) -> None:
     # a certain model hesitates between 1 token, a clueless one between all of them

@@ -1,0 +1,41 @@
+"""What a worker process does: a job's bytes in, a verdict's data out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+from .judging import judge_files
+from .sandbox import WarmParent
+from .verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submission to be judged, as bytes: no worker needs a shared disk."""
+
+    files: Mapping[str, bytes]  # lesson -> its file as handed in
+    lessons: Sequence[str]
+    secret: bytes
+    dependencies: str = "reference"
+    sandboxed: bool = True
+
+
+def judge_job(job: Job) -> Verdict:
+    """The verdict on a job; the first call in a process starts its warm parent.
+
+    Raises SandboxError where there is no sandbox to be had.
+    """
+    parent = warm_parent(job.sandboxed)
+    return judge_files(job.files, job.lessons, parent, job.secret, job.dependencies)
+
+
+@cache
+def warm_parent(sandboxed: bool) -> WarmParent:
+    """This process's warm parent; it ends with the process."""
+    # one core a worker: the tensors of checks are small, and threads would only wait
+    torch.set_num_threads(1)
+    return WarmParent(sandboxed=sandboxed)
