@@ -169,8 +169,8 @@ class Student(Peer):
         """Call a function or class of another lesson's reference."""
         lesson, _, name = path.partition(".")
         module = self.reference.get(lesson)
-        target = None if module is None or name.startswith("_") else getattr(module, name, None)
-        if getattr(target, "__module__", None) != getattr(module, "__name__", ""):
+        target: Any = None if name.startswith("_") else getattr(module, name, None)
+        if module is None or getattr(target, "__module__", None) != module.__name__:
             raise ProtocolError("that function is not served")
         if inspect.isclass(target):
             refuse_huge([*args, *kwargs.values()])
@@ -202,9 +202,7 @@ class Student(Peer):
                 base = found
                 break
         error = type(a_name(data.get("class")), (base,), {})(clean(str(data.get("message", ""))))
-        error.student_frames = [
-            a_frame(frame) for frame in a_list(data.get("frames", []))[:8]
-        ]
+        error.student_frames = [a_frame(frame) for frame in a_list(data.get("frames", []))[:8]]
         return error
 
 

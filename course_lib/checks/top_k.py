@@ -110,6 +110,7 @@ def too_few(answers: list[Any]) -> list[Any]:
     points=0.5,
     claim="equal logits at the k-th place do not cost a row its k tokens",
     remember=too_few,
+    exact=True,
 )
 def ties(student: Any) -> None:
     # with k = 2 the tie is for the last place: whether both of it stay or one, two tokens must
