@@ -63,7 +63,7 @@ def run_export(console: Console, kind: str, out: Path, names: Sequence[str]) -> 
     _say(console, "not graded by hand yet", sorted({row.student for row in rows if row.waiting}))
     if kind in ("canvas", "moodle"):
         guarded = sorted(student for student in students if safe(student) != student)
-        _say(console, "ids that begin like a formula, so it will not find them", guarded)
+        _say(console, "ids like formulas got an apostrophe: mend their lines", guarded)
 
 
 def run_report(console: Console, names: Sequence[str], out: Path, students: Sequence[str]) -> None:

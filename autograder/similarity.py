@@ -97,7 +97,7 @@ def _alike(own: Mapping[str, str], size: int) -> list[Alike]:
         _, shares, slices = compare_files(first, second)
         begin, end = (int(side[0]) for side in slices[0])
         excerpt = first.raw_code[begin:end][:EXCERPT]
-        found.append(Alike((one, other), (min(1.0, shares[0]), min(1.0, shares[1])), rare, excerpt))
+        found.append(Alike((one, other), (_share(shares[0]), _share(shares[1])), rare, excerpt))
     found.sort(key=lambda lead: (-lead.rare * max(lead.shares), lead.students))
     return found[:MOST_LEADS]
 
@@ -125,6 +125,11 @@ def _fragments(tokens: str) -> set[int]:
         for place in range(max(1, len(numbers) - WINDOW + 1))
         if numbers
     }
+
+
+def _share(share: float) -> float:
+    """A plain number; overlapping fragments may count a little more than there is."""
+    return min(1.0, float(share))
 
 
 def _bare(line: str) -> str:

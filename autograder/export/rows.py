@@ -82,8 +82,14 @@ def as_row(
 
 
 def assignments(rows: Iterable[Row]) -> dict[str, float]:
-    """Each assignment among `rows` with its points, in order."""
-    return {row.assignment: row.max for row in sorted(rows, key=lambda row: row.assignment)}
+    """Each assignment among `rows` with its points, in order.
+
+    Who handed in no notebook has fewer points to earn than the others: the most count.
+    """
+    found: dict[str, float] = {}
+    for row in sorted(rows, key=lambda row: row.assignment):
+        found[row.assignment] = max(row.max, found.get(row.assignment, 0.0))
+    return found
 
 
 def by_student(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:

@@ -89,8 +89,10 @@ def _bars(counts: Sequence[int], labels: Sequence[str], unit: str, alt: str) -> 
     # as many labels as fit beside each other
     every = -(-len(labels) // 7)
     for place in range(0, len(labels), every):
+        # a long one at an end would reach out of the picture
+        anchor = {0: "start", len(counts): "end"}.get(place, "middle")
         parts.append(
-            f'<text x="{SIDE + step * place:.1f}" y="{floor + 14}" text-anchor="middle">'
+            f'<text x="{SIDE + step * place:.1f}" y="{floor + 14}" text-anchor="{anchor}">'
             f"{text(labels[place])}</text>"
         )
     parts.append(f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{unit}</text>')

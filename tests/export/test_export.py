@@ -152,6 +152,11 @@ def test_canvas_finds_its_headings_and_its_row_of_points() -> None:
     ]
 
 
+def test_the_points_of_a_column_are_the_most_that_anyone_can_have() -> None:
+    rows = rows_of(record("ada"), record("bob"), record("eve"), bob=ByHand(0, 2, 1))
+    assert cells(as_canvas(rows))[1][-1] == "12"
+
+
 def test_moodle_gets_a_hyphen_where_there_is_no_grade() -> None:
     assert cells(as_moodle(rows_of(record("00123"), record("b", "training", 8)))) == [
         ["ID number", "01_training", "03_top_k"],
