@@ -119,6 +119,16 @@ def _(facts: Facts) -> None:
     os.truncate(facts["file"], 0)
 
 
+@attempt("files", "empty a file by opening it")
+def _(facts: Facts) -> None:
+    os.close(os.open(facts["file"], os.O_RDONLY | os.O_TRUNC))
+
+
+@attempt("files", "open a file neither to read nor to write")
+def _(facts: Facts) -> None:
+    os.close(os.open(facts["file"], os.O_WRONLY | os.O_RDWR))
+
+
 @attempt("files", "change a file's mode")
 def _(facts: Facts) -> None:
     os.chmod(facts["file"], 0o600)

@@ -34,11 +34,10 @@ class Lock:
         cls, wanted: Limits, readable: list[str], *, change_user: bool, own_user: bool
     ) -> Lock:
         """Raises OSError, which names what the system lacks."""
-        version = landlock.abi()
-        if not version:
+        if not landlock.abi():
             raise OSError("the kernel has no Landlock, or it is turned off")
         ruleset = landlock.Ruleset(readable, writable=[os.devnull])
-        program = seccomp.compile_filter(truncation_is_refused=version >= 3)
+        program = seccomp.compile_filter()
         return cls(wanted, ruleset, program, change_user, own_user or change_user)
 
     def close(self, parent: int, address_space: int, ruleset: int) -> None:

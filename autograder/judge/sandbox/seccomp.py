@@ -8,7 +8,7 @@ import os
 import struct
 
 from .kernel import SET_SECCOMP, prctl
-from .syscalls import ABSENT, FREE, OWN_PID, conditions
+from .syscalls import ABSENT, CONDITIONAL, FREE, OWN_PID
 
 FILTER_MODE = 2
 # linux/seccomp.h
@@ -73,7 +73,7 @@ def resolve(name: str) -> int:
     return int(library().seccomp_syscall_resolve_name(name.encode()))
 
 
-def compile_filter(*, truncation_is_refused: bool) -> bytes:
+def compile_filter() -> bytes:
     """The list as a program for the kernel; OWN_PID is still to be replaced. Raises OSError."""
     lib = library()
     context = lib.seccomp_init(ERRNO | errno.EPERM)
@@ -97,8 +97,8 @@ def compile_filter(*, truncation_is_refused: bool) -> bytes:
         lib.seccomp_attr_set(context, OPTIMIZE, 2)
         for name in FREE:
             rule(ALLOW, name)
-        for name, wanted in conditions(truncation_is_refused=truncation_is_refused):
-            bits = [_Condition(w.argument, MASKED_EQUAL, w.mask, w.value) for w in wanted if w.mask]
+        for name, wanted in CONDITIONAL:
+            bits = [_Condition(w.argument, MASKED_EQUAL, w.mask, w.value) for w in wanted]
             rule(ALLOW, name, *bits)
         for name in ABSENT:
             rule(ERRNO | errno.ENOSYS, name)

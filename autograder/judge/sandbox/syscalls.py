@@ -92,14 +92,12 @@ CONDITIONAL: list[tuple[str, list[Bits]]] = [
 # clone3 has its flags in memory, where a filter cannot look
 ABSENT = ["clone3", "openat2"]
 
-OPEN = {"open": 1, "openat": 2}  # which argument has the flags
-
-
-def conditions(*, truncation_is_refused: bool) -> list[tuple[str, list[Bits]]]:
-    """CONDITIONAL, and opening files; what may be opened is Landlock's to say.
-
-    Before ABI 3 it lets a file that may be read be emptied by O_TRUNC.
-    """
-    mask = 0 if truncation_is_refused else os.O_TRUNC
-    opening = [(name, [Bits(argument, mask, 0)]) for name, argument in OPEN.items()]
-    return CONDITIONAL + opening
+# what may be opened is Landlock's to say, which looks at whether a file is to be read or written:
+# not at emptying one that is opened to be read (before ABI 3), nor at opening it for neither
+NEITHER = os.O_WRONLY | os.O_RDWR
+for _name, _flags in (("open", 1), ("openat", 2)):
+    CONDITIONAL += [
+        (_name, [Bits(_flags, NEITHER | os.O_TRUNC, os.O_RDONLY)]),
+        (_name, [Bits(_flags, NEITHER, os.O_WRONLY)]),
+        (_name, [Bits(_flags, NEITHER, os.O_RDWR)]),
+    ]
