@@ -113,16 +113,18 @@ class FlatStep:
         at = self.length
         x = (self.tokens[token] + self.positions[at])[None]
         width = x.shape[1:]
-        for (norm, qkv, out, mlp_norm, up, down), (keys, values) in zip(
-            self.layers, self.caches, strict=True
-        ):
-            q, k, v = (F.layer_norm(x, width, *norm) @ qkv).view(3, 1, self.n_heads, 1, -1)
-            keys[:, :, at : at + 1] = k
-            values[:, :, at : at + 1] = v
+        for layer, cache in zip(self.layers, self.caches, strict=True):
+            norm, qkv, out, mlp_norm, up, down = layer
+            # (1, 3W) -> query, key and value of each head
+            q, *new = (F.layer_norm(x, width, *norm) @ qkv).view(3, 1, self.n_heads, 1, -1)
+            for kept, piece in zip(cache, new, strict=True):
+                kept[:, :, at : at + 1] = piece
+            keys, values = (kept[:, :, : at + 1] for kept in cache)
             # the newest position may look at all the others: no mask
-            y = F.scaled_dot_product_attention(q, keys[:, :, : at + 1], values[:, :, : at + 1])
-            x = x + y.view(1, -1) @ out
-            x = x + F.gelu(F.layer_norm(x, width, *mlp_norm) @ up, approximate="tanh") @ down
+            y = F.scaled_dot_product_attention(q, keys, values)
+            x = torch.addmm(x, y.view(1, -1), out)
+            hidden = F.gelu(F.layer_norm(x, width, *mlp_norm) @ up, approximate="tanh")
+            x = torch.addmm(x, hidden, down)
         self.length = at + 1
         return (F.layer_norm(x, width, *self.final_norm) @ self.head)[0]
 
