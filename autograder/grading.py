@@ -21,10 +21,14 @@ from concurrent.futures import (
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from .errors import CourseError
 from .judge.verdict import Verdict
-from .submission import Submission
+
+if TYPE_CHECKING:
+    # workers import this module, and have no use for all that reads submissions
+    from .submission import Submission
 
 AHEAD = 2  # submissions that wait for each worker
 Judge = Callable[[Mapping[str, bytes], str, bytes, str, bool], Verdict]

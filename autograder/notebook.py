@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import nbformat
+
 from .authoring.layout import ROOT, Lesson
 from .authoring.strip import strip
 from .verdict_cells import outputs
@@ -113,10 +115,7 @@ def write_back(notebook: Notebook, checks: Mapping[str, Any]) -> None:
 
 def to_bytes(notebook: Notebook) -> bytes:
     """A notebook as nbformat writes it, without the time that its validation takes."""
-    lines = deepcopy(notebook)
-    for cell in lines["cells"]:
-        cell["source"] = cell["source"].splitlines(keepends=True)
-    text = json.dumps(lines, indent=1, sort_keys=True, ensure_ascii=False)
+    text: str = nbformat.v4.writes_json(nbformat.from_dict(notebook))
     return f"{text}\n".encode()
 
 

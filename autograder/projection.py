@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from .archive import BrokenPack
@@ -94,6 +95,7 @@ def _as_it_should_be(
     return all(there.get(name) == earned.get(name, 0.0) for name in _code_cells(lesson))
 
 
+@cache
 def _code_cells(lesson: Lesson) -> set[str]:
     written = answers(lesson, restored(lesson, None)[0])
     return graded_ids(lesson).keys() - written.keys()
