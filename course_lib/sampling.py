@@ -73,7 +73,8 @@ def next_token(
     Top-p measures its mass on what top-k left, renormalised. `temperature=0` or `do_sample=False`
     is greedy; then no random number is used.
 
-    Raises ValueError for a row with NaN or with every logit -inf, and for wrong knobs.
+    Raises ValueError unless logits is (batch, vocab), for a row with NaN or with every logit -inf,
+    and for wrong knobs.
 
     >>> next_token(torch.tensor([[0.0, 50.0, 0.0]]), top_k=2).tolist()
     [[1]]
