@@ -306,6 +306,18 @@ def test_a_warm_parent_that_dies_is_replaced(parent: WarmParent) -> None:
     assert children.try_out(parent._process, "def run(): return 1", {}, Limits()) == 1
 
 
+def test_a_driver_that_is_forked_gets_children_of_its_own(parent: WarmParent) -> None:
+    """As a pool of processes does it: both would speak on one line otherwise."""
+    first = parent._process
+    pid = os.fork()
+    if pid == 0:
+        with parent:
+            told = parent.spawn().stop().signal == signal.SIGKILL
+            os._exit(0 if told and parent._process is not first else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert children.try_out(first, "def run(): return 1", {}, Limits()) == 1
+
+
 def test_a_warm_parent_does_not_grow_with_its_children(parent: WarmParent) -> None:
     """Neither in descriptors nor in memory; tests/bench has a thousand children."""
     warm = max(pid for pid, _ in {*pids_below(parent._process.pid), (parent._process.pid, "")})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from . import control, trial
@@ -38,6 +38,17 @@ class Child:
         self._process, self._pid, self._limits = process, pid, limits
         self._ended: Ended | None = None
 
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
     def stop(self) -> Ended:
         """Kill it if it is alive; how it ended. May be called again."""
         if self._ended is None:
@@ -70,20 +81,16 @@ def try_out(process: WarmProcess, source: str, arguments: dict[str, Any], limits
 
     Raises control.Gone; SandboxError when it raised; EOFError when the child ended instead.
     """
-    child = spawn(process, limits, trial.__name__)
-    try:
+    with spawn(process, limits, trial.__name__) as child:
         child.connection.settimeout(LONGEST_TRIAL)
-        trial.send(child.connection, {"source": source, "arguments": arguments})
-        told = trial.receive(child.connection)
-        if "raised" in told:
-            raise SandboxError(f"a trial raised: {told['raised']}")
-        return told["result"]
-    except (OSError, EOFError) as error:
-        raise EOFError(f"{error}; {child.stop()}") from error
-    except json.JSONDecodeError as error:
-        raise SandboxError("a trial answered with what is no JSON") from error
-    finally:
-        child.stop()
+        try:
+            trial.send(child.connection, {"source": source, "arguments": arguments})
+            told = trial.receive(child.connection)
+        except (OSError, EOFError) as error:
+            raise EOFError(f"{error}; {child.stop()}") from error
+    if "raised" in told:
+        raise SandboxError(f"a trial raised: {told['raised']}")
+    return told["result"]
 
 
 def how_it_ended(told: dict[str, Any], limits: Limits) -> Ended:

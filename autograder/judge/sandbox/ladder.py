@@ -50,8 +50,8 @@ def lacks(rung: Rung) -> str:
 
 
 def closed_to_others() -> Path | None:
-    """A folder on the way to Python or to the course that its owner alone may enter."""
-    for path in (files.interpreter(), ROOT):
+    """A folder on the way to Python, packages or course that its owner alone may enter."""
+    for path in (files.interpreter(), ROOT / "course_lib", *_packages()):
         for folder in reversed(path.parents):
             if not folder.stat().st_mode & 0o001:
                 return folder

@@ -12,7 +12,7 @@ class Limits:
 
     memory: int = 1 << 30  # bytes of address space above what the warm parent has
     cpu_seconds: int = 60
-    threads: int = 64
+    threads: int = 16  # a bomb of them would take its neighbours' time
     file_size: int = 0  # bytes of any file that it writes
     open_files: int = 64
 

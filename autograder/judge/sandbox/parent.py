@@ -88,10 +88,14 @@ class WarmParent:
             except SandboxError as error:
                 faults.append(f"{rung.level}: {error}")
                 continue
-            fault = selftest.fault(process, rung, self._limits)
+            fault = "it could not be tried"
+            try:
+                fault = selftest.fault(process, rung, self._limits)
+            finally:
+                if fault:
+                    process.close()
             if not fault:
                 return rung, process
-            process.close()
             faults.append(f"{rung.level}: {fault}")
         raise SandboxError(
             f"no sandbox can be had here ({'; '.join(faults)}): `autograder doctor` tells how to "

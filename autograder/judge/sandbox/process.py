@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakSet
 
 from ...errors import CourseError
 from . import control, files
@@ -26,6 +28,19 @@ LONGEST_END = 5  # seconds
 
 class SandboxError(CourseError):
     """There is no sandbox to be had here, or one does not start."""
+
+
+_OPEN: WeakSet[WarmProcess] = WeakSet()
+
+
+def _let_go() -> None:
+    """A driver that is forked leaves its parent's sandboxes alone, and gets its own."""
+    for process in _OPEN:
+        process.control.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 class WarmProcess:
@@ -48,6 +63,7 @@ class WarmProcess:
                 pass_fds=[theirs.fileno()],
                 cwd="/",
             )
+        _OPEN.add(self)
         self.control.settimeout(LONGEST_START)
         try:
             told, _ = control.receive(self.control)

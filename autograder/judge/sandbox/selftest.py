@@ -44,7 +44,8 @@ def measures(process: WarmProcess, limits: Limits) -> dict[str, str]:
 def bait() -> Iterator[attempts.Facts]:
     """A folder, files and servers of this process, for as long as an attempt takes."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bait")))
+        # not in TMPDIR, which may be longer than the name of a socket may be
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
         folder.chmod(0o755)
         for name in ("file", "spare", "doomed"):
             (folder / name).write_text("a secret")

@@ -18,8 +18,9 @@ OWN_PID = 0x5AFE_C0DE  # stands for the child's own number, which the child puts
 THREAD, THREAD_DETACHED = 0x3D_0F00, 0x40_0000
 # linux/futex.h: wait, wake, and both with a set of bits, for this process or a shared memory
 FUTEX_COMMANDS, FUTEX_FLAGS = (0, 1, 9, 10), 128 | 256
-# asm-generic/mman-common.h: normal, random, sequential, will need, no need, free, (no) large pages
-ADVICE = (0, 1, 2, 3, 4, 8, 14, 15)
+# asm-generic/mman-common.h: normal, random, sequential, will need, no need, free, (no) large pages,
+# and the guard pages of a thread's stack
+ADVICE = (0, 1, 2, 3, 4, 8, 14, 15, 102, 103)
 # linux/socket.h: do not wait, no SIGPIPE, wait for all. Others reach odd corners of the kernel: out
 # of band data on Unix sockets was a way out of a sandbox (CVE-2025-38236)
 MESSAGE_FLAGS = 0x40 | 0x4000 | 0x100
