@@ -248,7 +248,8 @@ def simulate(
 @app.command()
 def collect(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Zips or folders, of one or of many.")
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Zips or folders; a folder alone may hold many."),
     ],
     lesson: Annotated[
         str | None, typer.Option(help="For which lesson, where the packs do not show it.")
@@ -258,11 +259,14 @@ def collect(
         str | None,
         typer.Option(help="When they were handed in, if not now: 2026-11-02T23:59+01:00."),
     ] = None,
+    whole_class: Annotated[
+        bool, typer.Option("--class", help="Each PATH is a platform's download of a whole class.")
+    ] = False,
 ) -> None:
     """Take in what students handed in: checked, receipted, laid where nbgrader looks for it."""
     from .grade_commands import run_collect
 
-    run_collect(console, paths, lesson, student, received)
+    run_collect(console, paths, lesson, student, received, whole_class)
 
 
 @app.command()

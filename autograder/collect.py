@@ -14,14 +14,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from .archive import BrokenPack
 from .authoring.files import sha256, write_atomically
 from .authoring.layout import Lesson
 from .classroom import Classroom, blob_name, graded_lessons, student_id
 from .errors import CourseError
-from .packs import Found, find_packs
+from .packs import Found, find_packs, one_pack
 from .submission import (
     MODULES,
     OURS,
@@ -82,19 +81,18 @@ def collect(
     lesson: Lesson | None = None,
     student: str | None = None,
     received: datetime | None = None,
+    whole_class: bool = False,
 ) -> Iterator[Receipt | Refused]:
     """Take in all packs in `paths`; one that is broken stops no other.
 
-    `lesson` says for which lesson they are, where that does not show; `student` whose the one pack
-    is; `received` when they were handed in, if not now.
+    Several paths are a pack each, a folder alone may be one or hold many; with `whole_class` every
+    path is the download of a class. `lesson` says for which lesson they are, where that does not
+    show; `student` whose the one pack is; `received` when they were handed in, if not now.
     """
+    paths = [path.absolute() for path in paths]
+    many = whole_class or (len(paths) == 1 and paths[0].is_dir() and student is None)
     for path in paths:
-        whole = path.absolute()
-        if student is not None:
-            found = iter([Found(student, "", str(path), _reader(whole))])
-        else:
-            found = find_packs(whole)
-        for pack in found:
+        for pack in find_packs(path) if many else [one_pack(path, student)]:
             moment = (received or datetime.now(UTC)).astimezone(UTC)
             try:
                 yield _take_in(classroom, pack, lesson, moment)
@@ -103,13 +101,6 @@ def collect(
             except OSError as error:
                 why = f"{error.filename or pack.origin}: {error.strerror}"
                 yield Refused(pack.student, pack.origin, why)
-
-
-def _reader(path: Path) -> Any:
-    from .archive import read_pack
-    from .submission import wanted
-
-    return lambda: read_pack(path, wanted)
 
 
 def _take_in(

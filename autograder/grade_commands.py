@@ -48,6 +48,7 @@ def run_collect(
     lesson: str | None,
     student: str | None,
     received: str | None,
+    whole_class: bool,
 ) -> None:
     """Take in packs; raises CourseError at the end if some were refused."""
     if student is not None and len(paths) != 1:

@@ -65,8 +65,18 @@ def platform_owner(filename: str) -> Owner | None:
     return None
 
 
+def one_pack(path: Path, student: str | None = None) -> Found:
+    """A zip or folder as the pack of one student, whatever is in it."""
+    if student is not None:
+        return Found(student, "", str(path), lambda: read_pack(path, wanted))
+    return _whole(path)
+
+
 def find_packs(path: Path) -> Iterator[Found]:
-    """The packs in a zip or folder, or the one that it is.
+    """The packs in a folder, or in the zip that a platform makes of a class.
+
+    Only for what a teacher or a platform put together: in a zip of a student's there could be packs
+    with the names of others.
 
     Never raises for what is in it: a pack that cannot be read says so when it is read.
     """
@@ -97,7 +107,7 @@ def _in_folder(folder: Path) -> Iterator[Found]:
         elif owner is not None:
             loose.setdefault(Owner(owner.student, owner.name), []).append((owner.rest, child))
         elif child.suffix.lower() == ".zip":
-            yield from _in_zip(child)
+            yield _whole(child)
         elif not child.name.startswith("."):
             # a class list, a readme, or somebody's pack in a format that is not read
             yield _broken(child.name, str(child), BrokenPack("neither a zip nor a folder"))
