@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,20 +43,28 @@ def test_lesson_is_done_in_jupyterlab(lesson: Lesson, workspace: Path, lab: Lab)
     first.scroll_into_view_if_needed()
     shoot("1-not-attempted")
 
-    # the task, written into the file beside the notebook: no restart is needed
+    # a wrong answer is told in the same place
     module = stub_path(workspace, lesson.name)
+    stub = module.read_text()
+    module.write_text(re.sub(r"raise NotImplementedError\(.*\)", "return None", stub))
+    lab.run_cell(first)
+    expect(first.get_by_role("status")).to_contain_text("failed")
+    expect(first.get_by_role("status")).to_contain_text("it returned None")
+    shoot("2-first-failed")
+
+    # the task, written into the file beside the notebook: no restart is needed
     solution = solution_path(ROOT, lesson.name).read_text()
     lab.edit("course_lib", module.name, solution)
     assert module.read_text() == solution
     lab.run_cell(first)
     expect(first.get_by_role("status")).to_contain_text("passed")
-    shoot("2-first-passed")
+    shoot("3-first-passed")
 
     lab.run_all()
     passed = tests.get_by_role("status").filter(has_text="passed")
     expect(passed).to_have_count(count)
     first.scroll_into_view_if_needed()
-    shoot("3-all-passed")
+    shoot("4-all-passed")
 
     # a slider by keyboard: the picture changes, and so does the text that stands for it
     slider = lab.page.get_by_role("slider").first
@@ -66,14 +75,14 @@ def test_lesson_is_done_in_jupyterlab(lesson: Lesson, workspace: Path, lab: Lab)
     lab.page.keyboard.press("ArrowRight")
     expect(picture).not_to_have_attribute("alt", before)
     picture.scroll_into_view_if_needed()
-    shoot("4-slider-moved")
+    shoot("5-slider-moved")
 
     lab.menu("Settings", "Theme", "JupyterLab Dark")
     expect(lab.page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
     lab.wait_for_curtain()
-    shoot("5-dark-slider")
+    shoot("6-dark-slider")
     first.scroll_into_view_if_needed()
-    shoot("6-dark-checks")
+    shoot("7-dark-checks")
 
 
 def test_a_notebook_in_a_folder_of_the_workspace_finds_course_lib(
