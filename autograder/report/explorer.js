@@ -101,7 +101,7 @@ function lineOf(row) {
     make("td", String(row.score), { class: "number" }),
     make("td", String(row.failures.length), { class: "number" }),
     make("td", moment(row.received), { class: "name" }),
-    make("td", late),
+    make("td", late, { class: "name" }),
   );
   return line;
 }
