@@ -13,8 +13,10 @@ import random
 import time
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from course_lib.checks.kit import (
     VISIBLE_SEED,
@@ -32,8 +34,9 @@ from .verdict import CheckVerdict, LessonVerdict, Verdict
 from .wire import Channel, Closed, TooLate, WireError
 
 SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
-SECONDS = 20.0  # that one check may take; the reference needs a few thousandths
-MOST_TIMEOUTS = 2  # after so many a function is not called again
+SECONDS = 10.0  # that one check may take; the reference needs a few thousandths
+MOST_RUINOUS = 3  # after so many checks that end in RUINOUS a function is not called again
+RUINOUS = ("timed out", "out of memory")
 MOST_LOST = 3  # children that may be lost with their warm parent
 LONGEST_MESSAGE = 3_000
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")
@@ -83,6 +86,8 @@ def judge_files(
 class Trial:
     """The checks of one lesson on one submission."""
 
+    disguises = True  # printed examples are moved by a hair, where the check allows it
+
     def __init__(
         self,
         lesson: str,
@@ -95,7 +100,7 @@ class Trial:
         self.checks = checks_of(lesson)
         self.served = served_modules(lesson) if dependencies == "reference" else {}
         self.notes: list[str] = []
-        self.timeouts: dict[str, int] = {}
+        self.ruined: dict[str, list[str]] = {}  # function -> causes of checks that cost much
         self.uses: dict[str, set[str]] = {}
         self.disguised: set[str] = set()  # checks whose examples were moved by a hair
 
@@ -113,9 +118,7 @@ class Trial:
             as_verdict(check, results[check.id])
             for check in (*self.checks.visible, *self.checks.hidden)
         ]
-        return LessonVerdict(
-            self.lesson, without_examples_alone(self.checks, results, verdicts, self.disguised)
-        )
+        return LessonVerdict(self.lesson, only_with_answers(self.checks, verdicts, self.disguised))
 
     def run(self, checks: Sequence[Check], as_in_notebook: bool = False) -> dict[str, Result]:
         """The results of some checks, on inputs that are secret or those of the notebook."""
@@ -157,12 +160,21 @@ class Trial:
 
     def run_one(self, check: Check, seat: Seat, as_in_notebook: bool) -> Result:
         root = check.of.split(".")[0]
-        if self.timeouts.get(root, 0) >= MOST_TIMEOUTS:
-            return self.failed(check, "timed out", f"{root} took too long in other checks")
+        ruined = self.ruined.setdefault(root, [])
+        if len(ruined) >= MOST_RUINOUS:
+            return self.failed(
+                check, ruined[-1], f"{root} was not called again: {EXPLAINED[ruined[-1]]}"
+            )
+        result = self.try_one(check, seat, as_in_notebook)
+        if result.cause in RUINOUS:
+            ruined.append(result.cause)
+        return result
+
+    def try_one(self, check: Check, seat: Seat, as_in_notebook: bool) -> Result:
         seat.allow(SECONDS)
         broken: Exception | None = None
         try:
-            plain = as_in_notebook or check.exact or check.draws
+            plain = as_in_notebook or check.exact or check.draws or not self.disguises
             noise = None if plain else self.seed(check.id, "noise")
             seat.student.begin(self.seed(check.id, "child"), noise)
             module = seat.student.module()
@@ -178,8 +190,6 @@ class Trial:
         fault = seat.student.fault or (broken if isinstance(broken, WireError) else None)
         if fault is not None:
             cause = self.end(seat, fault)
-            if cause == "timed out":
-                self.timeouts[root] = self.timeouts.get(root, 0) + 1
             calls = f"called {result.calls[-1].describe()}\n" if result.calls else ""
             return self.failed(check, cause, f"{calls}{EXPLAINED[cause]}", result)
         if result.cause == "raised" and is_out_of_memory(result.message):
@@ -201,10 +211,13 @@ class Trial:
     def explain(self, visible: list[Result]) -> None:
         """Hints, as a notebook gives them: from the calls on the notebook's inputs."""
         failing = {result.of.split(".")[0] for result in visible if not result.passed}
+        causes = {result.id: result.cause for result in visible}
         moved = [
             check
             for check in self.checks.visible
-            if check.of.split(".")[0] in failing and (check.draws or check.id in self.disguised)
+            if check.of.split(".")[0] in failing
+            and (check.draws or check.id in self.disguised)
+            and causes[check.id] not in RUINOUS
         ]
         again = self.run(moved, as_in_notebook=True) if moved else {}
         for result in visible:
@@ -311,46 +324,59 @@ def is_out_of_memory(message: str) -> bool:
     return "it raised MemoryError" in message or any(words in message for words in OUT_OF_MEMORY)
 
 
-# --- points for examples ---
+# --- points that are worth nothing by themselves ---
 
 
-def without_examples_alone(
-    checks: Groups,
-    results: Mapping[str, Result],
-    verdicts: list[CheckVerdict],
-    disguised: Set[str],
+def only_with_answers(
+    checks: Groups, verdicts: list[CheckVerdict], disguised: Set[str]
 ) -> list[CheckVerdict]:
-    """Take away the points of printed examples from functions that are right on nothing else.
+    """Take away what a function earned that is nowhere else right.
 
-    Most examples reach the learner's function with numbers that are a hair off, and hidden checks
-    draw theirs, so that no table of answers is of use. A few examples have no number that may be
-    moved. They count for functions that are right somewhere else too.
+    Manners (the input left alone, wrong arguments refused) can be kept by a function that does
+    nothing. And a few printed examples have no number that could be moved by a hair, so that a
+    table of answers would do. Both count for functions that give a right answer elsewhere.
     """
-    printed = {c.id for c in checks.visible if not c.draws and c.id not in disguised}
+    everything = [*checks.visible, *checks.hidden]
+    manners = {check.id for check in everything if asks_no_answer(check)}
+    printed = {c.id for c in checks.visible if not c.draws and c.id not in disguised} - manners
     shown = {
         verdict.of.split(".")[0]
         for verdict in verdicts
-        if verdict.passed and verdict.id not in printed and gives_answers(results[verdict.id])
+        if verdict.passed and verdict.id not in manners | printed
     }
-    return [
-        replace(
-            verdict,
-            earned=0.0,
-            cause="only the examples",
-            message=f"right on printed examples, but {verdict.of} is right on no other input",
-        )
-        if verdict.passed
-        and verdict.id in printed
-        and verdict.of.split(".")[0] not in shown
-        and gives_answers(results[verdict.id])
-        else verdict
-        for verdict in verdicts
-    ]
+
+    def counted(verdict: CheckVerdict) -> CheckVerdict:
+        if not verdict.passed or verdict.of.split(".")[0] in shown:
+            return verdict
+        if verdict.id in printed:
+            message = f"right on printed examples, but {verdict.of} is right on no other input"
+            return replace(verdict, earned=0.0, cause="only the examples", message=message)
+        if verdict.id in manners:
+            message = f"{verdict.of} gives no right answer, so this is worth nothing yet"
+            return replace(verdict, earned=0.0, cause="no right answer", message=message)
+        return verdict
+
+    return [counted(verdict) for verdict in verdicts]
 
 
-def gives_answers(result: Result) -> bool:
-    """Whether a check asked for an answer at all, not only for wrong arguments to be refused."""
-    return any("refusal" not in (call.outcome or {}) for call in result.calls)
+@cache
+def asks_no_answer(check: Check) -> bool:
+    """Whether a function passes that returns nothing, or one that refuses everything."""
+    return any(run_check(check, idle).passed for idle in (Idle(None), Idle(ValueError)))
+
+
+class Idle:
+    """A module whose functions, and the methods of whose classes, do nothing but one thing."""
+
+    def __init__(self, raised: type[Exception] | None) -> None:
+        self._raised = raised
+
+    def __getattr__(self, name: str) -> Any:
+        def idle(*args: Any, **kwargs: Any) -> None:
+            if self._raised is not None:
+                raise self._raised(name)
+
+        return idle
 
 
 # --- what other lessons need ---

@@ -20,6 +20,7 @@ CAUSES = (
     "import failed",
     "missing file",
     "only the examples",
+    "no right answer",
     "broken protocol",
 )
 

@@ -246,12 +246,10 @@ class Encoder:
 
 def span(value: Tensor) -> Tensor:
     """The memory of a tensor from its first to its last element, flat: strides are kept so."""
-    if value.is_contiguous():
-        return value.reshape(-1)
     extent = 0
     if value.numel():
         extent = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
-    return value.as_strided((extent,), (1,)).contiguous()
+    return value.as_strided((extent,), (1,))
 
 
 class Decoder:

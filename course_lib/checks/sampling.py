@@ -213,6 +213,7 @@ def cdf_weights(student: Any) -> None:
     points=0.25,
     claim="inverse_cdf takes each row's own probabilities and own u",
     teaching="as many rows as tokens, so that sums along the wrong axis fit and no error says so",
+    exact=True,
 )
 def cdf_rows(student: Any) -> None:
     probs = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.2, 0.8], [0.7, 0.2, 0.1]])
@@ -353,6 +354,7 @@ def sample_shares(student: Any) -> None:
     teaching="the shares come out wrong too, but do not say why",
     false_alarm=2 * missed(0.5),
     remember=occurring,
+    exact=True,
 )
 def sample_own_draw(student: Any) -> None:
     comes(student.sample(repeated([0.5, 0.5]), seeded()), [0.5, 0.5], {0, 1})

@@ -141,6 +141,7 @@ def back_to_ids(student: Any) -> None:
     points=1,
     claim="treats each row of a batch by itself",
     teaching="the mistake of batches, told on rows that a person can read",
+    exact=True,
 )
 def rows_apart(student: Any) -> None:
     # the same p: one token in a sharp row, two in a flat one

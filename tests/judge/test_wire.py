@@ -84,8 +84,9 @@ def test_nan_and_infinities_arrive_in_their_places() -> None:
         lambda t: t[:, 2],
         lambda t: t[3:3],
         lambda t: t[1, 1],
+        lambda t: t[1, 1].expand(1, 1),
     ],
-    ids=["transposed", "sliced", "expanded", "column", "empty", "scalar"],
+    ids=["transposed", "sliced", "expanded", "column", "empty", "scalar", "one expanded"],
 )
 def test_the_layout_of_a_view_arrives_too(view: Any) -> None:
     """A learner's `.view(-1)` fails on a transposed tensor, here as in a notebook."""
