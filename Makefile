@@ -12,7 +12,7 @@ ROOT := $(shell id -u | grep -qx 0 && echo --allow-root)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install study test test-browser proof format stubs known lessons site train clean
+.PHONY: help install study test test-browser proof format stubs known lessons site bench train clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,12 @@ lessons: install ## build the notebooks from lessons/*.py and run them with the 
 
 site: install ## render all lessons as static pages with search, into site/
 	@$(BIN)/python -m autograder site
+
+bench: install ## measure MiniGPT's decoding beside that of other libraries; TEXT=held_out.txt adds what int8 costs
+	$(BIN)/pip install -q -c constraints.txt -e ".[bench]"
+	@$(BIN)/pip install -q -c constraints.txt -e ".[bench-llama]" || \
+		echo "make bench: llama-cpp-python did not build (it needs CMake and a C++ compiler); going on without" >&2
+	$(BIN)/python -m tests.bench $(if $(TEXT),--text "$(TEXT)")
 
 train: install ## train tokenizer and model: TEXT=stories.txt [VALIDATION=held_out.txt]
 	@test -n "$(TEXT)" || { \

@@ -110,11 +110,15 @@ def installed_stamp(home: str) -> str:
 
 
 def extras(home: str) -> "list[str]":
-    """All extras that `home`'s pyproject.toml offers: an edition for learners has fewer."""
+    """The extras that `home`'s pyproject.toml offers: an edition for learners has fewer.
+
+    Those of `make bench`, which compiles one from source, are left to it.
+    """
     import tomllib  # came with Python 3.11, and the version is checked before
 
     with open(os.path.join(home, "pyproject.toml"), "rb") as file:
-        return sorted(tomllib.load(file)["project"].get("optional-dependencies", {}))
+        offered = tomllib.load(file)["project"].get("optional-dependencies", {})
+    return sorted(name for name in offered if not name.startswith("bench"))
 
 
 def make_venv(home: str) -> None:

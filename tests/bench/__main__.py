@@ -1,0 +1,83 @@
+"""`python -m tests.bench`: measure everything, then write table, plots and the README's section.
+
+`--quick` takes three rounds, to see that all runs. `--text held_out.txt` adds bits per byte in int8
+of stories separated by lines of `<|endoftext|>`. `report` writes anew from the JSON that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.bench import measure, report
+
+SECTIONS = ["decode", "prefill", "context", "sampling", "training", "starting"]
+
+
+def main() -> None:
+    """Measure, each section in a process of its own, and report."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=["all", "report", "section"], default="all")
+    parser.add_argument("--only", help="sections to measure anew, with commas between them")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--text", type=Path)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    asked = parser.parse_args()
+    rounds = 3 if asked.quick else 15
+    if asked.what == "section":
+        print(json.dumps(section(asked.only, asked.batch, asked.threads, rounds)))
+        return
+    found = report.read() if asked.what == "report" or asked.only else {}
+    if asked.what == "all":
+        found["machine"] = measure.machine()
+        for name in asked.only.split(",") if asked.only else SECTIONS:
+            print(f"measuring {name} ...", flush=True)
+            found[name] = collect(name, asked.quick)
+        if asked.text:
+            found["quality"] = measure.quality(asked.text)
+        report.write_json(found)
+    print(report.write(found))
+
+
+def collect(name: str, quick: bool) -> Any:
+    """A section, in fresh processes: threads are set before a library starts its own."""
+    if name == "decode":
+        return [child(name, quick, b, t) for b in (1, 32) for t in (1, 2)]
+    return child(name, quick, 1, 1)
+
+
+def child(name: str, quick: bool, batch: int, threads: int) -> Any:
+    command = [sys.executable, "-m", "tests.bench", "section", "--only", name]
+    command += ["--batch", str(batch), "--threads", str(threads)] + ["--quick"] * quick
+    count = str(threads)
+    limits = {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count}
+    environment = {**measure.os.environ, **limits, "HF_HUB_OFFLINE": "1"}
+    run = subprocess.run(
+        command, cwd=measure.ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def section(name: str, batch: int, threads: int, rounds: int) -> Any:
+    """Measure one section here."""
+    if name == "decode":
+        # a batch of 32 takes seconds a run
+        return measure.decoding(batch, threads, rounds if batch == 1 else max(3, rounds * 2 // 3))
+    few = max(3, rounds // 2)
+    work = {
+        "prefill": lambda: measure.prefill_and_decode(rounds),
+        "context": lambda: measure.context(rounds),
+        "sampling": lambda: measure.sampling(rounds),
+        "training": lambda: measure.train(few),
+        "starting": lambda: measure.starting(few),
+    }
+    return work[name]()
+
+
+if __name__ == "__main__":
+    main()
