@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from dataclasses import dataclass
 
 
@@ -26,6 +25,9 @@ def apply(limits: Limits, address_space: int, *, own_user: bool) -> None:
 
     `own_user`: the process's user is the sandbox's, and no other program runs as that user.
     """
+    # Windows has none, and is to be told so by name
+    import resource
+
     wanted = {
         "CORE": 0,
         "CPU": limits.cpu_seconds,

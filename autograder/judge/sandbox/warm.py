@@ -104,6 +104,7 @@ def prime_torch() -> None:
     torch.backends.cpu.get_cpu_capability()
     table = torch.rand(8, 8)
     (table @ table).softmax(-1).sort(descending=True)
+    table.bfloat16() @ table.bfloat16()
     table.cumsum(-1).multinomial(1)
     table.half().float().topk(2)
 
@@ -192,6 +193,8 @@ class Parent:
         os.environ.clear()
         reseed()
         if self.lock is None:
+            if sys.platform == "linux":
+                kernel.die_with_parent(parent)
             apply_limits(self.limits, address_space(), own_user=False)
         else:
             self.lock.close(parent, address_space(), ruleset[0])
@@ -230,7 +233,7 @@ def keep_only(kept: list[int]) -> list[int]:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     low = [os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(high)]
-    os.closerange(3 + len(low), 1 << 20)
+    os.closerange(3 + len(low), os.sysconf("SC_OPEN_MAX"))
     return low
 
 
