@@ -27,7 +27,8 @@ from .plots import arrivals, histogram, inline, percent
 MOST_NAMES = 300  # in a list on the page; the explorer and the exports have all
 
 EXPLORER = """<p>Every learner under each mistake that the checks named. A click on a name shows
-what failed; the filter looks for ids, mistakes, causes and checks.</p>
+what failed, each with the message of the first learner who failed in that way; the filter looks for
+ids, mistakes, causes and checks.</p>
 <div class="controls">
 <label>Filter <input id="filter" type="search" autocomplete="off"></label>
 <label>Group by <select id="group"><option value="mistake">mistake</option>

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import unicodedata
+import re
 from collections.abc import Iterable
 from html import escape
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ GENERATOR = "autograder report"
 HERE = Path(__file__).parent
 NO_SCRIPT = "'none'"
 KINDS = {"#": "number", "~": "wide"}
-# marks that turn the direction of what follows: a name with one could write itself as another
-TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# what cannot be shown, but for a new line and a tab, and the marks that turn the direction of what
+# follows: a name with one of those could write itself as another
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 
 
 def text(value: object, limit: int = 2_000) -> str:
@@ -31,15 +33,13 @@ def text(value: object, limit: int = 2_000) -> str:
     """
     told = str(value)
     # each sign takes a byte at least: more need not be looked at
-    kept, size = [], 0
-    for sign in told[:limit]:
-        written = escape(_shown(sign))
-        size += len(written.encode())
-        if size > limit:
-            break
-        kept.append(written)
-    left = len(told) - len(kept)
-    return "".join(kept) + (f" [{left:,} characters more]" if left else "")
+    seen = UNSEEN.sub("\ufffd", told[:limit])
+    kept = len(seen)
+    if len(escape(seen).encode()) > limit:
+        sizes = accumulate(len(escape(sign).encode()) for sign in seen)
+        kept = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
+    left = len(told) - kept
+    return escape(seen[:kept]) + (f" [{left:,} characters more]" if left else "")
 
 
 def page(title: str, body: str, *, script: str = "", data: Any = None) -> str:
@@ -99,12 +99,6 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *, kind: str = "")
 def plural(count: int, one: str, many: str = "") -> str:
     """`1 learner`, `2 learners`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def _shown(sign: str) -> str:
-    """The sign itself, or a mark in the place of one that cannot be shown."""
-    unseen = unicodedata.category(sign) in ("Cc", "Cs") and sign not in "\n\t"
-    return "\ufffd" if unseen or sign in TURNING else sign
 
 
 def _hash(source: str) -> str:
