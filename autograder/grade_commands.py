@@ -294,7 +294,8 @@ def _items(lesson: str, checks: Mapping[str, Counter[str]]) -> Table:
     for column in ("check", "passed", "not passed, by cause"):
         table.add_column(column)
     for name, counts in checks.items():
-        causes = [f"{cause} {count}" for cause, count in counts.most_common() if cause]
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        causes = [f"{cause} {count}" for cause, count in ranked if cause]
         table.add_row(name, f"{counts['']}/{counts.total()}", ", ".join(causes))
     return table
 

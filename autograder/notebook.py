@@ -144,7 +144,8 @@ def _cells(lesson: Lesson) -> list[dict[str, Any]]:
 
 
 def _cell(told: Any) -> Cell | None:
-    if not isinstance(told, dict) or told.get("cell_type") not in _KINDS:
+    kind = told.get("cell_type") if isinstance(told, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
         return None
     source = told.get("source", "")
     if isinstance(source, list):
@@ -157,7 +158,7 @@ def _cell(told: Any) -> Cell | None:
     # who took the metadata off has the id of the cell itself still
     identifier = claimed if isinstance(claimed, str) else told.get("id")
     return Cell(
-        _KINDS[told["cell_type"]],
+        _KINDS[kind],
         _clean(source),
         identifier if isinstance(identifier, str) else "",
         _pictures(told.get("attachments")),
