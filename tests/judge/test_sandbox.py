@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,23 @@ def test_children_draw_different_numbers(parent: WarmParent) -> None:
     assert len(set(drawn)) == 5
 
 
+def test_the_order_of_a_set_of_words_is_the_same_in_every_run(parent: WarmParent) -> None:
+    """Else a learner's code that goes by it would pass on one worker and fail on another."""
+    source = "def run(): return list({str(n) for n in range(100)})"
+    first = children.try_out(parent._process, source, {}, Limits())
+    with WarmParent(sandboxed=False, imports=()) as another:
+        assert children.try_out(another._process, source, {}, Limits()) == first
+
+
+def test_several_threads_may_ask_one_warm_parent(parent: WarmParent) -> None:
+    def square(n: int) -> Any:
+        source = "def run(n): return n * n"
+        return children.try_out(parent._process, source, {"n": n}, Limits())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(square, range(20))) == [n * n for n in range(20)]
+
+
 def test_children_have_nothing_of_each_other(parent: WarmParent) -> None:
     leave = "import sys\ndef run(): sys.left_behind = True"
     look = "import sys\ndef run(): return hasattr(sys, 'left_behind')"
@@ -213,6 +231,26 @@ def test_without_a_sandbox_there_is_no_child(monkeypatch: pytest.MonkeyPatch) ->
         WarmParent(imports=())
     with WarmParent(sandboxed=False, imports=()) as parent:
         assert parent.level == "none"
+
+
+def test_a_system_without_fork_is_told_so() -> None:
+    """Windows has neither fork nor the modules that limits and lock are made of."""
+    code = """
+import os, sys
+for name in ("fcntl", "resource", "termios"):
+    sys.modules[name] = None
+del os.fork
+from autograder.judge.sandbox import SandboxError, WarmParent
+for sandboxed in (True, False):
+    try:
+        WarmParent(sandboxed=sandboxed)
+    except SandboxError as error:
+        print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("cannot fork a process") == 4
 
 
 def test_bubblewrap_that_may_not_make_namespaces_is_told_in_its_own_words(

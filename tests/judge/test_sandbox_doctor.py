@@ -28,6 +28,13 @@ def test_doctor_tells_what_grading_uses_and_what_it_refuses() -> None:
         assert claim in told
 
 
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves torch out, which takes its time."""
+    monkeypatch.setattr(doctor, "IMPORTS", ())
+
+
+@pytest.mark.usefixtures("light")
 def test_doctor_tells_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap, "program", lambda: None)
     told, error = run()
@@ -43,6 +50,13 @@ def test_doctor_fails_where_grading_would_refuse(monkeypatch: pytest.MonkeyPatch
     # the command line makes it one line and exit code 1
     assert isinstance(error, CourseError)
     assert "no sandbox holds here" in str(error)
+
+
+def test_doctor_tells_when_torch_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "IMPORTS", ("no_such_name",))
+    told, error = run()
+    assert "ModuleNotFoundError: No module named 'no_such_name'" in told
+    assert isinstance(error, CourseError)
 
 
 def test_doctor_tells_a_sandbox_that_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:

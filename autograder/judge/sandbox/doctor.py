@@ -6,13 +6,14 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from . import attempts, bubblewrap, control, ladder, selftest
+from . import bubblewrap, control, ladder, selftest
 from .limits import Limits
+from .parent import IMPORTS
 from .process import SandboxError
 
 SYSCTLS = {
@@ -52,14 +53,20 @@ class Diagnosis:
 
 
 def examine() -> Diagnosis:
-    """Looks for the parts, then tries every kind of sandbox. Takes a second or two."""
-    return Diagnosis([part() for part in PARTS], [try_rung(rung) for rung in ladder.LADDER])
+    """Looks for the parts, then tries every kind of sandbox. Takes some seconds."""
+    diagnosis = Diagnosis([part() for part in PARTS], [])
+    for rung in ladder.LADDER:
+        # without torch at first: it matters neither to the kernel nor to the attempts
+        tried = try_rung(rung)
+        if not tried.fault and not diagnosis.used:
+            tried = try_rung(rung, IMPORTS)
+        diagnosis.tried.append(tried)
+    return diagnosis
 
 
-def try_rung(rung: ladder.Rung) -> Tried:
-    """Without torch: it matters neither to the kernel nor to the attempts."""
+def try_rung(rung: ladder.Rung, imports: Sequence[str] = ()) -> Tried:
     try:
-        process = ladder.start(rung, Limits(), imports=())
+        process = ladder.start(rung, Limits(), imports)
     except SandboxError as error:
         return Tried(rung.level, str(error), {})
     try:
@@ -69,6 +76,8 @@ def try_rung(rung: ladder.Rung) -> Tried:
         return Tried(rung.level, str(error), {})
     finally:
         process.close()
+    from . import attempts
+
     groups = attempts.GROUPS.items()
     refused = {group: [c for c in claims if held[c]] for group, claims in groups}
     return Tried(rung.level, fault, refused)

@@ -20,7 +20,13 @@ BOOTSTRAP = (
     "from autograder.judge.sandbox.warm import main; main()"
 )
 # nothing of the instructor's own
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MPLBACKEND": "agg",
+    "PYTHONHASHSEED": "0",  # a set of words has one order in all children, and so one verdict
+}
+# nothing from the working folder, from the user's folder, from site-packages
+FLAGS = ("-P", "-s", "-S")
 LONGEST_START = 300  # seconds; torch on a slow network disk takes its time
 LONGEST_ANSWER = 60  # seconds
 LONGEST_END = 5  # seconds
@@ -53,7 +59,7 @@ class WarmProcess:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
         with theirs:
             settings = {**settings, "control": theirs.fileno()}
-            python = [str(files.interpreter()), "-I", "-S", "-c", BOOTSTRAP]
+            python = [str(files.interpreter()), *FLAGS, "-c", BOOTSTRAP]
             self._process = subprocess.Popen(
                 [*prefix, *python, json.dumps(settings)],
                 env=ENVIRONMENT,

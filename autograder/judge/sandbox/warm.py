@@ -1,6 +1,6 @@
 """The warm parent: a process that has torch imported and no secret, and forks a child per run.
 
-Run as `python -I -S -c BOOTSTRAP settings`: isolated, without site-packages. What may be imported
+Run as `python -c BOOTSTRAP settings`, without site-packages. What may be imported
 is told by name, so that every kind of sandbox has the same modules.
 """
 
@@ -56,7 +56,7 @@ class OnlyThese:
 
 def main() -> None:
     """Import, tell that it is done, then serve the driver until it hangs up."""
-    settings = json.loads(sys.argv[1])
+    settings = json.loads(sys.argv.pop())
     control = socket.socket(fileno=settings["control"])
     try:
         warm_up(settings)
