@@ -50,9 +50,7 @@ def page(title: str, body: str, *, script: str = "", data: Any = None) -> str:
         scripts = _hash(script)
         told = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         # nothing in it may end the element
-        told = (
-            told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-        )
+        told = told.replace("<", "\\u003c")
         body += f'\n<script type="application/json" id="data">{told}</script>'
         body += f"\n<script>{script}</script>"
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {scripts}; base-uri 'none'"

@@ -170,7 +170,10 @@ def test_a_page_tells_what_changed_if_the_same_checks_judged_an_earlier_pack(cou
     # another version of the checks: no fair comparison
     older = replace(key("ff" * 32), checks="00" * 32)
     journal.keep(older, Verdict({"top_k": right()}, "lock"))
-    for sha, hours in (("ee" * 32, -9), ("ff" * 32, -3), (f"{2:064x}", 2)):
+    # a later one that a killed run had judged already
+    journal.keep(key("dd" * 32), Verdict({"top_k": right()}, "lock"))
+    packs = [("ee" * 32, -9), ("ff" * 32, -3), (f"{2:064x}", 2), ("dd" * 32, 9)]
+    for sha, hours in packs:
         receipt(read_classroom(course).kept, "ada b", sha, hours)
     told(run_report, [], Path("reports"), ["ada b", "00123"])
     seen = words(Path("reports/03_top_k/ada b/report.html").read_text())
