@@ -229,10 +229,12 @@ def test_a_workspace_tells_with_the_learners_own_functions(workspace: Workspace)
     assert "this edition has no solutions" in one_line(asked.stderr)
 
     # written, all but one
-    workspace.solve("generate", "kv_cache", "sampling", "temperature", "training", "top_k")
+    workspace.solve("generate", "kv_cache", "sampling", "top_k", "top_p", "training")
     missing = workspace.course("generate", PROMPT)
     assert missing.returncode == 1
-    assert one_line(missing.stderr) == "top_p_filter is not written yet: open course_lib/top_p.py"
+    assert one_line(missing.stderr) == (
+        "apply_temperature is not written yet: open course_lib/temperature.py"
+    )
 
     # whole: the same story as the reference tells
     workspace.solve()
@@ -245,11 +247,12 @@ def test_a_workspace_tells_with_the_learners_own_functions(workspace: Workspace)
 @pytest.mark.slow
 def test_a_crash_names_the_learners_line(workspace: Workspace) -> None:
     workspace.solve()
-    workspace.edit("top_p", "    ### BEGIN SOLUTION\n", "    logits[7.5]\n")
+    begin = "    ### BEGIN SOLUTION\n    if not (math.isfinite(temperature)"
+    workspace.edit("temperature", begin, begin.replace("    ###", "    logits[7.5]\n    ###"))
     result = workspace.course("generate", PROMPT)
     assert result.returncode == 1
     line = one_line(result.stderr)
-    assert re.match(r"course_lib/top_p\.py, line \d+: (IndexError|TypeError): ", line)
+    assert re.match(r"course_lib/temperature\.py, line \d+: (IndexError|TypeError): ", line)
 
     workspace.write("top_p", "def top_p_filter(logits, p):\n    return = logits\n")
     result = workspace.course("generate", PROMPT)
