@@ -21,7 +21,7 @@ from .compact import explorer_data
 from .items import Item, Mistake, items, mistakes, not_run, untouched
 from .leads import integrity, similarity
 from .learner import unsandboxed
-from .page import page, plural, script, table, text
+from .page import page, plural, prose, script, table, text
 from .plots import arrivals, histogram, inline, percent
 
 MOST_NAMES = 300  # in a list on the page; the explorer and the exports have all
@@ -163,7 +163,7 @@ def _check(check: Item) -> tuple[str, ...]:
     value = -2 if check.discrimination is None else check.discrimination
     return (
         f"<code>{text(check.id, 200)}</code>{kind}",
-        text(check.claim, 400),
+        prose(check.claim, 400),
         f"{check.points:g}",
         f'<span data-value="{check.rate:.4f}">{inline(check.rate)} {percent(check.rate)}</span>',
         f'<span data-value="{value:.4f}">{told}</span>',
@@ -206,7 +206,7 @@ def _mistakes(known: Sequence[Mistake], learners: int) -> str:
             f"<code>{text(mistake.of, 200)}</code>",
             f'<span data-value="{len(mistake.students)}">'
             f"{inline(len(mistake.students) / learners)} {len(mistake.students):,}</span>",
-            text(mistake.hint, 900),
+            prose(mistake.hint, 900),
             f"{len(mistake.checks)}",
         )
         for mistake in known

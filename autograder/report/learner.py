@@ -15,7 +15,7 @@ from ..judge.verdict import CheckVerdict
 from ..late import Lateness, When
 from ..records import Record
 from .case import as_case, without_middle
-from .page import page, plural, text
+from .page import page, plural, prose, text
 
 # bytes: a page is as long as this at most, whatever the messages hold
 LONGEST = 200_000
@@ -44,10 +44,7 @@ def learner_page(record: Record, late: Lateness, earlier: Record | None = None) 
         "<p>Run them yourself as often as you like: in the folder of your course, "
         f"<code>course check {text(record.lesson)}</code>.</p>",
         *_visible(visible),
-        "<h2>Hidden checks</h2>",
-        "<p>They compare your functions with the reference on inputs that nobody knows beforehand. "
-        "A report tells the property that fails, never the values.</p>",
-        *(_hidden(check) for check in hidden),
+        *_hidden(hidden),
         "<h2>Receipt</h2>",
         _receipt(record, late),
         "</main>",
@@ -99,6 +96,8 @@ def _score(record: Record, late: Lateness) -> str:
 
 
 def _passed(checks: Sequence[CheckVerdict], kind: str) -> str:
+    if not checks:
+        return f"The {kind} checks were not run."
     count = sum(check.passed for check in checks)
     word = "good" if count == len(checks) else "bad"
     return f'<span class="{word}">{count} of {plural(len(checks), f"{kind} check")} passed.</span>'
@@ -123,7 +122,7 @@ def _since(record: Record, earlier: Record) -> str:
             kind = "good" if check.passed else "bad"
             lines.append(
                 f'<p><span class="{kind}"><span aria-hidden="true">{mark}</span> {word}:</span> '
-                f"{text(check.claim, LONGEST_CLAIM)}</p>"
+                f"{prose(check.claim, LONGEST_CLAIM)}</p>"
             )
     if earlier.submission == record.submission:
         lines.append('<p class="soft">The files are the same as last time.</p>')
@@ -145,13 +144,20 @@ def _visible(checks: Sequence[CheckVerdict]) -> list[str]:
                 body += f'<p class="soft">The same slip as in <code>{first}</code>.</p>'
             elif check.hint:
                 shown[check.hint] = check.id
-                body += f'<p class="note">{text(check.hint, LONGEST_HINT)}</p>'
+                body += f'<p class="note">{prose(check.hint, LONGEST_HINT)}</p>'
         parts.append(_check(check, body))
     return parts
 
 
-def _hidden(check: CheckVerdict) -> str:
-    return _check(check, "")
+def _hidden(checks: Sequence[CheckVerdict]) -> list[str]:
+    if not checks:
+        return []
+    return [
+        "<h2>Hidden checks</h2>",
+        "<p>They compare your functions with the reference on inputs that nobody knows beforehand. "
+        "A report tells the property that fails, never the values.</p>",
+        *(_check(check, "") for check in checks),
+    ]
 
 
 def _check(check: CheckVerdict, body: str) -> str:
@@ -167,7 +173,7 @@ def _check(check: CheckVerdict, body: str) -> str:
     return (
         f'<section class="check {kind}"><div class="head">'
         f'<strong class="{kind}"><span aria-hidden="true">{mark}</span> {text(word, 100)}</strong>'
-        f'<span class="claim">{text(check.claim, LONGEST_CLAIM)}</span>'
+        f'<span class="claim">{prose(check.claim, LONGEST_CLAIM)}</span>'
         f'<span class="soft small">{name}, {points}</span></div>{told}</section>'
     )
 

@@ -42,6 +42,11 @@ def text(value: object, limit: int = 2_000) -> str:
     return escape(seen[:kept]) + (f" [{left:,} characters more]" if left else "")
 
 
+def prose(value: str, limit: int) -> str:
+    """`text` with what stands between backticks as code, as hints and claims write it."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(value, limit))
+
+
 def page(title: str, body: str, *, script: str = "", data: Any = None) -> str:
     """The whole page. `body` is HTML; `data` is handed to the script in an element `#data`."""
     style = (HERE / "page.css").read_text(encoding="utf-8")

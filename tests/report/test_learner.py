@@ -15,7 +15,7 @@ from autograder.late import Lateness, Policy, When, at
 from autograder.records import Record
 from autograder.report.case import as_case
 from autograder.report.learner import LONGEST, learner_page
-from autograder.report.page import text
+from autograder.report.page import prose, text
 
 from .made import BEGINNING, CHECKS_SHA, all_alike, mistaken, right
 
@@ -114,6 +114,13 @@ def test_of_a_hidden_check_there_is_the_property_alone() -> None:
         assert leak not in page
 
 
+def test_without_hidden_checks_it_says_so_and_never_that_all_passed() -> None:
+    visible = [check for check in right().checks if not check.hidden]
+    seen = words(learner_page(record(LessonVerdict("top_k", visible)), NO_DATE))
+    assert "12 of 12 visible checks passed. The hidden checks were not run." in seen
+    assert "Hidden checks" not in seen
+
+
 # --- what it withstands ---
 
 NASTY = "</pre></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\u202e"
@@ -182,6 +189,10 @@ def test_every_word_of_a_message_is_in_its_case() -> None:
         ("Expected", "2"),
     ]
     assert as_case("") == []
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    assert prose("see `a<b`, then `c", 100) == "see <code>a&lt;b</code>, then `c"
 
 
 def test_clipped_text_tells_how_much_is_missing() -> None:
