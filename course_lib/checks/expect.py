@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .record import REFUSAL_WANTED, StudentRaised, describe, identical
+from .record import REFUSAL_WANTED, StudentRaised, as_left, describe, differs
 
 
 class Mismatch(Exception):
@@ -118,13 +118,13 @@ def full_precision(got: Any, what: str = "it") -> Tensor:
     return found
 
 
-def unchanged(now: Tensor, before: Tensor, name: str) -> None:
-    """An argument is still what it was."""
-    if not identical(now, before):
+def unchanged(own: Any, before: Any, name: str) -> None:
+    """A tensor or list that was handed in is still what it was."""
+    now = as_left(own)
+    if differs(now, before):
         raise Mismatch(
             f"the caller's {name} was {describe(before)} and is now {describe(now)}: an argument "
-            f"must "
-            "not be modified"
+            "must not be modified"
         )
 
 

@@ -37,7 +37,7 @@ from ..given.lessons import COURSE_LIB, number
 from .draw import Draw
 from .expect import Mismatch
 from .load import load_fresh
-from .record import Call, Recorder, StudentRaised, Summary, describe, summarise
+from .record import CHANGED, Call, Recorder, StudentRaised, Summary, describe, summarise
 
 NOT_ATTEMPTED = "not attempted"
 EARLIER_LESSON = "earlier lesson"
@@ -177,6 +177,7 @@ def run_check(check: Check, student: Any, seed: int = VISIBLE_SEED) -> Result:
     # the tensors of checks are small: threads would only wait for each other
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    changed = CHANGED.set({})
     began = time.perf_counter()
     try:
         check.run(recorder, Draw(seed)) if check.draws else check.run(recorder)
@@ -193,6 +194,7 @@ def run_check(check: Check, student: Any, seed: int = VISIBLE_SEED) -> Result:
         torch.set_rng_state(random_state)
         torch.set_grad_enabled(gradients)  # a function may have left them off
         torch.set_num_threads(threads)
+        CHANGED.reset(changed)
     result.seconds = time.perf_counter() - began
     if check.remember is not None:
         summarise(recorder._calls, check.remember)

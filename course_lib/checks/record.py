@@ -19,6 +19,8 @@ from torch import Tensor
 
 # set while a check makes calls that should raise
 REFUSAL_WANTED: ContextVar[bool] = ContextVar("refusal_wanted", default=False)
+# what calls of this check have made of its tensors and lists, by the id of the check's own
+CHANGED: ContextVar[dict[int, tuple[Any, Any]]] = ContextVar("changed")
 LARGEST_LISTED = 64  # a tensor of more elements is remembered by its shape and a few projections
 REL, ABS = 1e-4, 1e-5
 
@@ -91,22 +93,32 @@ def recorded_call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Call `target` and keep the Call; what it raises becomes StudentRaised."""
+    """Call `target` and keep the Call; what it raises becomes StudentRaised.
+
+    It gets copies: a function that changes its arguments must not change what the check goes on to
+    compare with. What it made of them is what `as_left` tells.
+    """
+    # a class or method gets the learner's own object, not its recorder
+    lent = [fresh(bare(value)) for value in (*args, *kwargs.values())]
+    args, kwargs, given = (
+        tuple(lent[: len(args)]),
+        dict(zip(kwargs, lent[len(args) :], strict=True)),
+        (*args, *kwargs.values()),
+    )
     named = name_arguments(target, args, kwargs)
     before = [(key, snapshot(value)) for key, value in named]
     call = Call(name, before)
     calls.append(call)
     try:
-        # a class or method gets the learner's own object, not its recorder
-        returned = target(
-            *(bare(a) for a in args), **{key: bare(value) for key, value in kwargs.items()}
-        )
+        returned = target(*args, **kwargs)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit too: a learner's exit() is an answer like any other
         call.raised = error
         call.outcome = {"raised": type(error).__name__} | effects(named, before) | purpose()
         raise StudentRaised(call, error) from error
+    finally:
+        remember_changes(given, lent, before)
     call.returned = snapshot(returned)
     call.outcome = {"returned": encode(returned)} | effects(named, before) | purpose()
     if isinstance(returned, Iterator):
@@ -114,6 +126,34 @@ def recorded_call(
     if inspect.isclass(target):
         return RecordedObject(calls, name, returned)
     return returned
+
+
+def fresh(value: Any) -> Any:
+    """A tensor or list of the same content and layout, any other value itself."""
+    if isinstance(value, Tensor):
+        extent = 0
+        if value.numel():
+            extent = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
+        # a view has gaps or repeats: all from its first to its last element is copied
+        with torch.inference_mode(value.is_inference()):
+            memory = value.detach().as_strided((extent,), (1,)).clone()
+            return memory.as_strided(value.shape, value.stride())
+    return [fresh(item) for item in value] if type(value) is list else value
+
+
+def remember_changes(
+    given: tuple[Any, ...], lent: list[Any], before: list[tuple[str | None, Any]]
+) -> None:
+    """Note which copies are no longer what they were, under the check's own values."""
+    noted = CHANGED.get({})
+    for own, copy, (_, old) in zip(given, lent, before, strict=True):
+        if differs(copy, old):
+            noted[id(own)] = (own, copy)
+
+
+def as_left(value: Any) -> Any:
+    """A check's tensor or list as the calls have left it."""
+    return CHANGED.get({}).get(id(value), (None, value))[1]
 
 
 def purpose() -> dict[str, bool]:
