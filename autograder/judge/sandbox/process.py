@@ -68,6 +68,8 @@ class WarmProcess:
                 stderr=self._stderr,
                 pass_fds=[theirs.fileno()],
                 cwd="/",
+                # Ctrl-C is for the driver, which may have something to finish first
+                start_new_session=True,
             )
         _OPEN.add(self)
         self.control.settimeout(LONGEST_START)

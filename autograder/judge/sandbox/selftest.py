@@ -28,7 +28,7 @@ def fault(process: WarmProcess, rung: Rung, limits: Limits) -> str:
         if broken := children.try_out(process, f"{SOURCE}\nrun = works", {"facts": {}}, limits):
             return f"code does not run in it: {broken}"
         held = measures(process, limits) if rung.locked else {}
-    except (control.Gone, EOFError, SandboxError) as error:
+    except (control.Gone, EOFError, OSError, SandboxError) as error:
         return f"code does not run in it: {error}"
     through = [claim for claim, refusal in held.items() if not refusal]
     return f"it does not hold: code in it can {', '.join(through)}" if through else ""

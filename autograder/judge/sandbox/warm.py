@@ -11,10 +11,12 @@ import importlib
 import json
 import os
 import random
+import select
 import signal
 import site
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 FAULT = 70  # exit code of a child that could not be locked down
 LOCKED = b"locked"  # what a child says when it is
+LOOK = 0.2  # seconds between looks at the children
 
 
 class OnlyThese:
@@ -71,8 +74,7 @@ def main() -> None:
     parent = Parent(control, Limits(**settings["limits"]), lock)
     try:
         send(control, {"ready": True})
-        while True:
-            parent.answer()
+        parent.serve()
     except Gone:
         parent.end()
 
@@ -89,7 +91,7 @@ def warm_up(settings: dict[str, Any]) -> None:
         importlib.import_module(name)
         if name == "torch":
             prime_torch()
-    if (threads := count_threads()) > 1:
+    if (threads := count_threads(os.getpid())) > 1:
         # none of them would be there after a fork, and whoever waits for one would wait for ever
         raise RuntimeError(f"{threads - 1} threads were started by {settings['imports']}")
 
@@ -140,6 +142,25 @@ class Parent:
         self.control = control
         self.limits, self.lock = limits, lock
         self.living: dict[int, int] = {}  # number of a child -> bytes resident when it was forked
+        self.bombs: set[int] = set()  # children that were killed here, and not yet asked for
+
+    def serve(self) -> None:
+        """Answer until the driver hangs up, and have an eye on the children meanwhile."""
+        looked = time.monotonic()
+        while True:
+            ready, _, _ = select.select([self.control], [], [], LOOK if self.living else None)
+            if ready:
+                self.answer()
+            if time.monotonic() - looked >= LOOK:
+                self.end_bombs()
+                looked = time.monotonic()
+
+    def end_bombs(self) -> None:
+        """Kill each child that has too many threads: root's are not counted by the kernel."""
+        for pid in self.living.keys() - self.bombs:
+            if count_threads(pid) > self.limits.threads:
+                os.kill(pid, signal.SIGKILL)
+                self.bombs.add(pid)
 
     def answer(self) -> None:
         request, descriptors = receive(self.control)
@@ -211,13 +232,15 @@ class Parent:
             _, status, usage = os.wait4(pid, 0)
         # macOS counts in bytes
         unit = 1 if sys.platform == "darwin" else 1024
-        return {
+        told = {
             "exit": os.waitstatus_to_exitcode(status),
-            "had_ended": bool(ended),
+            "had_ended": bool(ended) and pid not in self.bombs,
             "peak": usage.ru_maxrss * unit,
             "resident": self.living.pop(pid),
             "cpu": usage.ru_utime + usage.ru_stime,
         }
+        self.bombs.discard(pid)
+        return told
 
     def end(self) -> None:
         for pid in self.living:
@@ -246,10 +269,14 @@ def reseed() -> None:
         numpy.random.seed(int.from_bytes(os.urandom(4)))
 
 
-def count_threads() -> int:
-    """Of this process, as far as the system tells."""
-    tasks = Path("/proc/self/task")
-    return len(list(tasks.iterdir())) if tasks.exists() else 1
+def count_threads(pid: int) -> int:
+    """Of a process, as far as the system tells."""
+    try:
+        # what follows the name, which may hold anything: see proc_pid_stat(5)
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0
+    return int(fields[17])
 
 
 def resident_memory() -> int:
