@@ -89,7 +89,7 @@ def test_a_stream_that_raises_late_is_told_with_its_call(suite: Suite) -> None:
 
 ANY_ROW = ("        if finished.all():\n", "        if finished.any():\n")
 KEEP_ALL = ("context = ids[:, -size:]", "context = ids[:, :size]")
-FORGET = ("model.train(was_training)", "pass")
+FORGET = ("            model.train()\n", "            pass\n")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,13 @@ from solutions.kv_cache import KVCache
 from .edited import failed, results_of
 
 TRIANGLE = ".tril(key_len - query_len)"
-SCALE = "scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
-LOWEST = "torch.finfo(scores.dtype).min"
+ATTEND = "return F.scaled_dot_product_attention(q, k, v, mask.to(q.device), scale=scale)"
+BY_HAND = (
+    "scores = (scale * q @ k.transpose(-2, -1)).masked_fill(~mask, torch.finfo(q.dtype).min)\n"
+    "    return scores.softmax(dim=-1) @ v"
+)
+UNSCALED = BY_HAND.replace("scale * ", "")
+WITH_NAN = BY_HAND.replace("torch.finfo(q.dtype).min", "-torch.inf")
 LENGTH = "return min(self.lengths)"
 COUNT = "        self.lengths[layer] = stop\n"
 PREFILL = """with at least one position"
@@ -40,7 +45,7 @@ def test_a_triangle_in_the_wrong_corner_is_named(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_not_scaled_are_named(tmp_path: Path) -> None:
-    edit = (SCALE, "scores = q @ k.transpose(-2, -1)")
+    edit = (ATTEND, UNSCALED)
     results = results_of(tmp_path, "kv_cache", edit)
     assert {"attend_weights", "attend_against_lists"} <= failed(results)
     assert results["attend_weights"].mistake == "not_scaled"
@@ -92,7 +97,7 @@ def test_a_fault_in_prefill_is_named_beside_one_in_the_cache(tmp_path: Path) -> 
 
 
 def test_a_fault_in_attend_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
-    edit = (SCALE, "scores = q @ k.transpose(-2, -1)")
+    edit = (ATTEND, UNSCALED)
     result = results_of(tmp_path, "kv_cache", edit)["cache_in_a_model"]
     assert result.hint is not None
     assert "`attend`" in result.hint
@@ -125,7 +130,7 @@ def test_two_faults_at_once_get_no_hint(tmp_path: Path) -> None:
 
 
 def test_a_wrong_answer_that_nobody_gave_before_gets_the_plain_difference(tmp_path: Path) -> None:
-    edit = (".softmax(dim=-1) @ v", ".softmax(dim=-1) @ (v + 1)")
+    edit = (ATTEND, ATTEND.replace("k, v,", "k, v + 1,"))
     result = results_of(tmp_path, "kv_cache", edit)["attend_means"]
     assert result.hint is None
     assert result.message.splitlines()[-1] == "it is [[[[3.5]]]]; expected [[[[2.5]]]]"
@@ -152,7 +157,7 @@ def test_a_method_is_not_blamed_on_what_another_method_uses(tmp_path: Path) -> N
     calls that method, and nowhere else.
     """
     results = results_of(
-        tmp_path, "kv_cache", (LOWEST, "-torch.inf"), (LENGTH, "return sum(self.lengths)")
+        tmp_path, "kv_cache", (ATTEND, WITH_NAN), (LENGTH, "return sum(self.lengths)")
     )
     blamed = {name for name in failed(results) if "`attend`, which" in (results[name].hint or "")}
     assert failed(results) >= {"cache_length", "cache_in_a_model", "attend_nothing_allowed"}
