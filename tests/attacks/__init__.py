@@ -1,0 +1,1 @@
+"""The judge, attacked as a hostile student would who has read all of its source."""

@@ -1,0 +1,222 @@
+"""9: time, memory, processes and disk are used up."""
+
+from .base import Files, Forms, Scene, hostile
+from .wire import on_the_wire, rogue
+
+forms = Forms(9)
+
+
+@forms.source()
+def a_loop_at_import(scene: Scene) -> Files:
+    """The import never ends."""
+    return hostile(at_import="while True:\n    pass")
+
+
+@forms.source()
+def a_loop_in_a_call(scene: Scene) -> Files:
+    """The function never returns."""
+    return hostile(inside="while True:\n    pass")
+
+
+@forms.source()
+def a_loop_that_catches(scene: Scene) -> Files:
+    """The function never returns, handles all signals that it may, and catches all exceptions."""
+    return hostile(
+        at_import="""
+        import signal
+
+        for number in range(1, 64):
+            try:
+                signal.signal(number, lambda *args: None)
+            except (OSError, ValueError):
+                pass
+        """,
+        inside="""
+        import time
+        while True:
+            try:
+                time.sleep(3600)
+            except BaseException:
+                pass
+        """,
+    )
+
+
+@forms.source()
+def memory_in_a_call(scene: Scene) -> Files:
+    """Tensors are kept until there is no more memory."""
+    return hostile(inside="rows = []\nwhile True:\n    rows.append(torch.ones(10**7))")
+
+
+@forms.source()
+def memory_at_import(scene: Scene) -> Files:
+    """One list takes it all."""
+    return hostile(at_import="rows = [0] * 10**12")
+
+
+@forms.source()
+def shared_memory(scene: Scene) -> Files:
+    """Shared mappings and memory files, which no limit of the heap counts."""
+    return hostile(
+        at_import="""
+        import mmap, os
+
+        kept = []
+        for _ in range(200):
+            try:
+                page = mmap.mmap(-1, 100 << 20)
+                page.write(b"x" * (100 << 20))
+                kept.append(page)
+            except (OSError, MemoryError, ValueError):
+                break
+        try:
+            file = os.memfd_create("bomb")
+            for _ in range(20_000):
+                os.write(file, b"x" * (1 << 20))
+        except (OSError, AttributeError):
+            pass
+        """
+    )
+
+
+@forms.source(control="unsandboxed")
+def a_fork(scene: Scene) -> Files:
+    """It forks, and the fork leaves a file to show that it lives."""
+    return hostile(
+        at_import=f"""
+        import os
+
+        try:
+            if os.fork() == 0:
+                try:
+                    open({str(scene.folder / "forked")!r}, "w").write("x")
+                finally:
+                    os._exit(0)
+            os.wait()
+        except OSError:
+            pass
+        """
+    )
+
+
+@forms.source()
+def forks(scene: Scene) -> Files:
+    """Forks fork, and threads start threads, without an end."""
+    return hostile(
+        at_import="""
+        import os, threading
+
+        def more():
+            for _ in range(200):
+                try:
+                    threading.Thread(target=more, daemon=True).start()
+                except RuntimeError:
+                    return
+                try:
+                    os.fork()
+                except OSError:
+                    pass
+
+        more()
+        """
+    )
+
+
+@forms.source(control="unsandboxed")
+def a_file(scene: Scene) -> Files:
+    """A file is filled, wherever one may be made."""
+    return hostile(
+        at_import=f"""
+        for place in ("{scene.folder}/full", "/tmp/full", "/dev/shm/full", "/var/tmp/full", "full"):
+            try:
+                with open(place, "wb") as file:
+                    for _ in range(20):
+                        file.write(b"x" * (1 << 20))
+            except OSError:
+                pass
+        """
+    )
+
+
+@forms.source()
+def the_driver_waits_for_a_frame(scene: Scene) -> Files:
+    """A frame is announced, half of it is sent, and nothing follows."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            wire.sendall(struct.pack("!II", 1000, 0) + b"{" * 500)
+            time.sleep(3600)
+        """
+    )
+
+
+@forms.source()
+def the_driver_waits_for_a_drip(scene: Scene) -> Files:
+    """A frame comes a byte at a time, so that somebody who counts silence alone waits for ever."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            wire.sendall(struct.pack("!II", 10**6, 0))
+            while True:
+                wire.sendall(b" ")
+                time.sleep(0.01)
+        """
+    )
+
+
+@forms.source()
+def the_driver_cannot_send(scene: Scene) -> Files:
+    """It asks for answers and never reads them, until the driver has no room to write."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            while True:
+                frame({"op": "call", "on": "top_p.top_p_filter", "name": None,
+                       "value": message["value"], "modes": [True, False]}, bytes(buffers))
+        """
+    )
+
+
+@forms.source()
+def calls_within_calls(scene: Scene) -> Files:
+    """Each question of the driver is answered with a question."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            frame({"op": "call", "on": "sampling.greedy", "name": None,
+                   "value": {"$": "tuple", "of": [{"$": "tuple", "of": []}, table()]},
+                   "modes": [True, False]})
+        """
+    )
+
+
+@forms.source()
+def objects_without_number(scene: Scene) -> Files:
+    """Every answer holds thousands of new handles."""
+    return rogue(
+        """
+        shown = 0
+
+        def answer(message, buffers):
+            global shown
+            shown += 20_000
+            reply([{"$": "mine", "id": shown + i, "class": "X", "methods": table()}
+                   for i in range(20_000)])
+        """
+    )
+
+
+@forms.source("kv_cache")
+def a_cache_of_the_drivers(scene: Scene) -> Files:
+    """It has the driver set aside memory for what is served to it."""
+    return on_the_wire(
+        inside="""
+        for path in ("training.last_logits", "kv_cache.KVCache"):
+            try:
+                peer.ask("call", path, None, (10**6, 10**6, 10**6, 10**6, 10**6))
+            except Exception:
+                pass
+        raise ValueError
+        """,
+        lesson="kv_cache",
+    )

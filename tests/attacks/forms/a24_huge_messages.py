@@ -1,0 +1,180 @@
+"""24: messages of megabytes, NaN of all kinds, tensors larger than they are."""
+
+from .base import Files, Forms, Scene, module
+from .wire import rogue
+
+forms = Forms(24)
+
+
+@forms.source()
+def a_tensor_of_one_number(scene: Scene) -> Files:
+    """One number is expanded to as many as the wire lets pass: what compares them needs memory."""
+    return module(
+        """
+        import torch
+
+        def top_k_filter(logits, k):
+            return torch.zeros(1, dtype=torch.bool).expand(2**27)
+        """
+    )
+
+
+@forms.source()
+def a_tensor_of_many_numbers(scene: Scene) -> Files:
+    """A tensor of a hundred megabytes."""
+    return module(
+        """
+        import torch
+
+        def top_k_filter(logits, k):
+            return torch.zeros(25 << 20)
+        """
+    )
+
+
+@forms.source()
+def tensors_that_lie(scene: Scene) -> Files:
+    """Headers claim 10^12 elements, negative sizes and strides, no dtype, bytes that are not."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            data = bytes(16)
+            lies = [([10**12], [0]), ([10**12], [1]), ([-4], [1]), ([4], [-1]), ([2, 2], [1]),
+                    ([4], [1], "str"), ([4], [1], "float32", 10**9), ([4], [1], "float32", -8),
+                    ([4.0], [1]), ([True], [1]), ([1] * 99, [1] * 99), ([2**62, 2**62], [0, 0]),
+                    ([0, 2**62], [1, 1]), ([2], [2**62]), ([4], [1], "float64"), ([], [])]
+            reply(tensor(data, *lies[count % len(lies)]), data)
+        """
+    )
+
+
+@forms.source()
+def frames_that_lie(scene: Scene) -> Files:
+    """A head that announces four gigabytes."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            wire.sendall(struct.pack("!II", 2**32 - 1, 2**32 - 1) + bytes(100))
+        """
+    )
+
+
+@forms.source()
+def json_that_hurts(scene: Scene) -> Files:
+    """JSON nested a hundred thousand deep, numbers of a million digits, NaN, half characters."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            values = [b"9" * 5000, b"NaN", b"1e999999999", b'"\\ud800"', b"[" * 100 + b"]" * 100]
+            wholes = [b"[" * 100_000, b'{"op": ' * 50_000, b"9" * 1_000_000, b"NaN", b"\\xff\\xfe",
+                      b"", b"null", b'{"op": "return", "op": "raise"}']
+            rest = b', "changed": [], "modes": [true, false]}'
+            bodies = wholes + [b'{"op": "return", "value": ' + one + rest for one in values]
+            body = bodies[count % len(bodies)]
+            wire.sendall(struct.pack("!II", len(body), 0) + body)
+        """
+    )
+
+
+@forms.source()
+def texts_and_numbers(scene: Scene) -> Files:
+    """Texts of megabytes, ints of a million digits, lists in lists, a list that holds itself."""
+    return module(
+        """
+        import itertools
+
+        def deep():
+            inner = []
+            for _ in range(100_000):
+                inner = [inner]
+            return inner
+
+        def endless():
+            knot = []
+            knot.append(knot)
+            return knot
+
+        kinds = itertools.cycle([lambda: "x" * (9 << 20), lambda: 10 ** 1_000_000, deep, endless,
+                                 lambda: [0] * 10_000_000, lambda: {i: i for i in range(10**6)},
+                                 lambda: float("nan"), lambda: range(10**12), lambda: b"x" * 10**8])
+
+        def top_k_filter(logits, k):
+            return next(kinds)()
+        """
+    )
+
+
+@forms.source()
+def names_of_megabytes(scene: Scene) -> Files:
+    """Exceptions, classes, functions, parameters and frames with names of a megabyte."""
+    return module(
+        """
+        NAME = "x" * (1 << 20)
+
+        exec(f"def {NAME}(): raise type(NAME, (ValueError,), {{}})(NAME * 8)")
+        exec("def many(" + ", ".join(f"p{i}" for i in range(20_000)) + "): pass")
+        for i in range(20_000):
+            globals()[f"f{i}"] = lambda: None
+        long = globals()[NAME]
+
+        def top_k_filter(logits, k):
+            long()
+        """
+    )
+
+
+@forms.source()
+def nan_payloads(scene: Scene) -> Files:
+    """NaN of every payload, and infinities of both signs, in all dtypes."""
+    return module(
+        """
+        import itertools, torch
+
+        dtypes = itertools.cycle([torch.float16, torch.bfloat16, torch.float32, torch.float64,
+                                  torch.complex64])
+
+        def top_k_filter(logits, k):
+            dtype = next(dtypes)
+            bits = torch.arange(logits.numel(), dtype=torch.int32) | 0x7FC00001
+            return bits.view(torch.float32).reshape(logits.shape).to(dtype)
+        """
+    )
+
+
+@forms.source()
+def tensors_of_odd_kinds(scene: Scene) -> Files:
+    """Sparse, quantised, nested, meta and subclassed tensors, views of nothing, gradients."""
+    return module(
+        """
+        import itertools, torch
+
+        kinds = itertools.cycle([
+            lambda x: x.to_sparse(), lambda x: x.to("meta"), lambda x: torch.nn.Parameter(x),
+            lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8),
+            lambda x: torch.nested.nested_tensor([x, x]), lambda x: x.to(torch.float8_e4m3fn),
+            lambda x: torch.empty(0).set_(), lambda x: x[..., None].expand(*x.shape, 3),
+            lambda x: torch.view_as_complex(torch.stack([x, x], -1)).conj(),
+            lambda x: torch._neg_view(x), lambda x: torch.empty(1, dtype=torch.bits8),
+        ])
+
+        def top_k_filter(logits, k):
+            return next(kinds)(logits.float().nan_to_num())
+        """
+    )
+
+
+@forms.source()
+def an_exception_without_end(scene: Scene) -> Files:
+    """A chain of exceptions that is a circle, a message of gigabytes, notes, groups in groups."""
+    return module(
+        """
+        def top_k_filter(logits, k):
+            first, second = ValueError("x" * (1 << 27)), ValueError("b")
+            first.__cause__, second.__cause__ = second, first
+            first.add_note("n" * (1 << 24))
+            group = first
+            for _ in range(500):
+                group = ExceptionGroup("g" * 1000, [group])
+            raise group
+        """
+    )
