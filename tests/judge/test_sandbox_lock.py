@@ -28,7 +28,7 @@ MACHINES_MAY_REFUSE = {
     "handle page faults",
     "leave its namespaces",
     "load a BPF program",
-    "load a module of the kernel",
+    "load a module",
     "look for keys",
     "mount",
     "open a file by its number",

@@ -79,7 +79,7 @@ def try_rung(rung: ladder.Rung, imports: Sequence[str] = ()) -> Tried:
     from . import attempts
 
     groups = attempts.GROUPS.items()
-    refused = {group: [c for c in claims if held[c]] for group, claims in groups}
+    refused = {group: [claim for claim in claims if held[claim]] for group, claims in groups}
     return Tried(rung.level, fault, refused)
 
 

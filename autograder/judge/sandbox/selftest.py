@@ -84,5 +84,5 @@ def numbers() -> dict[str, int]:
     """The numbers that the system calls of the attempts have on this machine."""
     from . import seccomp
 
-    names = set(re.findall(r'(?:call|reached)\(facts, "(\w+)"', SOURCE))
+    names = set(re.findall(r'(?:call|reach)\(\s*(?:f|facts), "(\w+)"', SOURCE))
     return {name: seccomp.resolve(name) for name in sorted(names)}
