@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from .peer import Peer
-from .wire import MOST_FIELDS, Channel, clean
+from .wire import LONGEST_NAME, MOST_FIELDS, Channel, clean
 
 LONGEST_MESSAGE = 4_000  # characters of an exception's text
 MOST_FRAMES, MOST_NAMES = 4, 200
@@ -120,7 +120,7 @@ class Child(Peer):
         except Exception as broken:  # a learner's own __str__ may be wrong
             message = f"(its text cannot be told: {type(broken).__name__})"
         return {
-            "class": type(error).__name__,
+            "class": tellable(type(error).__name__),
             "bases": builtin,
             "message": clean(str(message))[:LONGEST_MESSAGE],
             "frames": self.own_frames(error)[-MOST_FRAMES:],
@@ -228,9 +228,15 @@ def class_methods(cls: type) -> dict[str, list[str]]:
 
 def parameters(value: Any) -> list[str]:
     try:
-        return list(inspect.signature(value).parameters)[:MOST_NAMES]
+        names = list(inspect.signature(value).parameters)
     except (TypeError, ValueError):
         return []
+    return [tellable(name) for name in names[:MOST_NAMES]]
+
+
+def tellable(name: str) -> str:
+    """A name as the driver takes it: not python's own, and of some length."""
+    return (name.lstrip("_") or "it" if name.startswith("__") else name)[:LONGEST_NAME]
 
 
 def uses(source: bytes) -> dict[str, list[str]]:
@@ -240,7 +246,9 @@ def uses(source: bytes) -> dict[str, list[str]]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     return {
-        node.name: sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)})
+        tellable(node.name): sorted(
+            {tellable(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
+        )
         for node in tree.body
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }

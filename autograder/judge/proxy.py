@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from traceback import FrameSummary
 from typing import Any
@@ -13,13 +14,13 @@ import torch
 from course_lib.checks.load import COURSE_LIB
 
 from .peer import Peer
-from .wire import Channel, ProtocolError, WireError, a_list, a_name, clean
+from .wire import Channel, ProtocolError, WireError, a_list, a_name, a_public_name, clean
 
 # what a learner's code may do with the driver's objects; the checks' own books are no part of it
 CONSTANT = ("block_size", "vocab_size", "n_layers", "n_heads", "head_dim")
 READABLE = {*CONSTANT, "training", "length"}
 CALLABLE = {None, "eval", "train", "encode", "decode", "append", "attend", "reset"}
-LARGEST_CACHE = 1 << 24  # numbers in a cache that the driver sets aside for a learner's code
+LARGEST_RESULT = 1 << 26  # numbers that the driver computes at once for a learner's code
 LONGEST_MESSAGE = 4_000
 NOISE = 5e-5  # the width of the disguise of a number, relative to it
 
@@ -73,7 +74,7 @@ class Student(Peer):
         told = self.ask("load", None, None, (lesson, texts, served))
         if not isinstance(told, dict):
             raise ProtocolError("the module tells nothing of itself")
-        self.names = {a_name(n): described(d) for n, d in a_dict(told.get("names")).items()}
+        self.names = {a_public_name(n): described(d) for n, d in a_dict(told.get("names")).items()}
         self.uses = {
             a_name(n): {a_name(x) for x in a_list(used)}
             for n, used in a_dict(told.get("uses")).items()
@@ -152,6 +153,8 @@ class Student(Peer):
         if not self.is_shown(on):
             raise ProtocolError("that object is not the driver's")
         if op == "call" and name in CALLABLE:
+            if name is None and hasattr(on, "vocab_size"):
+                refuse_huge("logits", on.vocab_size, *shape_of(args))
             return (on if name is None else getattr(on, name))(*args, **kwargs)
         if op == "get" and name in READABLE:
             return getattr(on, name)
@@ -172,8 +175,10 @@ class Student(Peer):
         target: Any = None if name.startswith("_") else getattr(module, name, None)
         if module is None or getattr(target, "__module__", None) != module.__name__:
             raise ProtocolError("that function is not served")
-        if inspect.isclass(target):
-            refuse_huge([*args, *kwargs.values()])
+        if inspect.isclass(target) or name == "causal_mask":
+            refuse_huge(name, *(x for x in (*args, *kwargs.values()) if isinstance(x, int)))
+        elif name == "attend":
+            refuse_huge("scores", *shape_of(args)[:3], *shape_of(args[1:])[2:3])
         return target(*args, **kwargs)
 
     # --- objects and exceptions ---
@@ -184,7 +189,7 @@ class Student(Peer):
 
     def stand_in(self, number: int, data: dict[str, Any]) -> Any:
         methods = a_dict(data.get("methods"))
-        takes = {a_name(m): [a_name(n) for n in a_list(t)] for m, t in methods.items()}
+        takes = {a_public_name(m): [a_name(n) for n in a_list(t)] for m, t in methods.items()}
         base = ChildIterator if data.get("iterator") is True else ChildObject
         body = {name: child_method(name, names) for name, names in takes.items()}
         return type(a_name(data.get("class")), (base,), body)(self, number)
@@ -271,7 +276,9 @@ def described(value: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"parameters": [a_name(n) for n in a_list(told.get("parameters"))]}
     if "methods" in told:
         methods = a_dict(told["methods"])
-        found["methods"] = {a_name(m): [a_name(n) for n in a_list(t)] for m, t in methods.items()}
+        found["methods"] = {
+            a_public_name(m): [a_name(n) for n in a_list(t)] for m, t in methods.items()
+        }
     return found
 
 
@@ -288,11 +295,13 @@ def a_frame(value: Any) -> FrameSummary:
     return FrameSummary(str(COURSE_LIB / f"{lesson[:40]}.py"), line, name[:100], line=text[:300])
 
 
-def refuse_huge(values: list[Any]) -> None:
-    """No cache that would fill the driver's memory."""
-    numbers = 1
-    for value in values:
-        if isinstance(value, int):
-            numbers *= max(1, value)
-    if numbers > LARGEST_CACHE:
-        raise MemoryError(f"a cache of {numbers} numbers is larger than the grader sets aside")
+def shape_of(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of the first argument, if it is a tensor."""
+    return tuple(args[0].shape) if args and isinstance(args[0], torch.Tensor) else ()
+
+
+def refuse_huge(what: str, *sizes: int) -> None:
+    """A learner's code may have the driver compute, but not fill the driver's memory."""
+    numbers = math.prod(max(1, size) for size in sizes)
+    if numbers > LARGEST_RESULT:
+        raise MemoryError(f"{what}: {numbers} numbers are more than the grader computes at once")

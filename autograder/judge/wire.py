@@ -24,10 +24,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LARGEST_MESSAGE = 8 << 20  # bytes of JSON
+LARGEST_MESSAGE = 2 << 20  # bytes of JSON
 LARGEST_BUFFERS = 128 << 20  # bytes of tensors in one frame
 LONGEST_TEXT = 1 << 20  # characters of one string
 LARGEST_SIZE = 1 << 40  # of an axis, which may be long where another is 0
+LONGEST_NAME = 100
 MOST_AXES, MOST_FIELDS, DEEPEST = 16, 64, 32
 _HEAD = struct.Struct("!II")
 
@@ -83,7 +84,10 @@ class Channel:
 
     def send(self, message: dict[str, Any], buffers: list[bytes]) -> None:
         """Raises TooLarge before a byte is sent, Closed, TooLate."""
-        body = json.dumps(message, allow_nan=False).encode()
+        # half characters too may travel; the receiving side cleans them
+        body = json.dumps(message, allow_nan=False, ensure_ascii=False).encode(
+            errors="surrogatepass"
+        )
         size = sum(map(len, buffers))
         if len(body) > LARGEST_MESSAGE or size > LARGEST_BUFFERS:
             raise TooLarge(f"a message of {len(body) + size} bytes is larger than may be sent")
@@ -377,11 +381,17 @@ def two(value: Any) -> tuple[Any, Any]:
 
 def a_name(value: Any) -> str:
     """A word that can name a class, a field or a function; never one of python's own."""
-    if not isinstance(value, str) or len(value) > 100 or not value.isidentifier():
+    if not isinstance(value, str) or len(value) > LONGEST_NAME or not value.isidentifier():
         raise ProtocolError("a name is missing")
     if value.startswith("__"):
         raise ProtocolError("a name is one of python's own")
     return value
+
+
+def a_public_name(value: Any) -> str:
+    if a_name(value).startswith("_"):
+        raise ProtocolError("a name is private")
+    return str(value)
 
 
 def a_float(value: Any) -> float:

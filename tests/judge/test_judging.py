@@ -83,7 +83,7 @@ def sample(lesson: str) -> list[Implementation]:
     """A few of each kind; the whole bank is gone through by `make proof`."""
     mistakes = list(find_bank("mistakes", lesson).implementations.values())
     variants = list(find_bank("variants", lesson).implementations.values())
-    return mistakes[:: max(1, len(mistakes) // 5)] + variants[:: max(1, len(variants) // 3)]
+    return mistakes[:: max(1, len(mistakes) // 3)] + variants[:: max(1, len(variants) // 2)]
 
 
 CASES = [(lesson, one) for lesson in lessons() for one in sample(lesson)]
@@ -210,6 +210,20 @@ def test_output_and_warnings_change_no_verdict(parent: WarmParent) -> None:
     )
     source = REFERENCE["top_k"].decode() + noise
     assert judged(parent, "top_k", source).score == 15
+
+
+def test_private_names_of_the_learners_are_no_fault(parent: WarmParent) -> None:
+    """The child tells names for hints; python's own among them once ended the conversation."""
+    source = REFERENCE["top_k"].decode() + (
+        "\nclass __Odd(Exception):\n    pass\n"
+        "def __helper(__x, _y=__name__, *__rest):\n    return __file__, __builtins__\n"
+        "def __getattr__(name):\n    raise AttributeError(name)\n"
+    )
+    assert judged(parent, "top_k", source).score == 15
+    source = (
+        "class __Odd(Exception):\n    pass\ndef top_k_filter(logits, k):\n    raise __Odd('x')\n"
+    )
+    assert causes(judged(parent, "top_k", source)) == {"raised"}
 
 
 # --- points need answers ---
