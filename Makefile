@@ -39,7 +39,7 @@ test-browser: install ## lessons done in JupyterLab in a browser; needs Chromium
 	$(BIN)/pytest tests/browser
 
 proof: install ## prove the checks on right and wrong answers; the table goes into CONTRIBUTING.md
-	@$(BIN)/python -m autograder proof --write
+	@$(BIN)/python -m autograder proof --write --judge
 
 format: install ## let ruff format the code and mend what it can
 	$(BIN)/ruff check --fix

@@ -126,6 +126,9 @@ def proof(
     write: Annotated[
         bool, typer.Option("--write", help="Put the table into CONTRIBUTING.md.")
     ] = False,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Judge it all in the sandbox too, and compare.")
+    ] = False,
 ) -> None:
     """Prove the checks: right answers earn all, wrong ones are refused and named."""
     from course_lib.checks.kit import lessons as lessons_with_checks
@@ -143,10 +146,28 @@ def proof(
         page = ROOT / "CONTRIBUTING.md"
         page.write_text(with_table(page.read_text(encoding="utf-8"), proofs), encoding="utf-8")
     faults = [fault for proof in proofs for fault in proof.faults]
+    faults += _judge_faults(chosen) if judge else []
     for fault in faults:
         errors.print(escape(fault))
     if faults:
         raise CourseError(f"the proof does not hold: {len(faults)} faults")
+
+
+def _judge_faults(names: Sequence[str]) -> list[str]:
+    """What the judge finds otherwise than one process does, said lesson by lesson."""
+    from .authoring.judge_proof import prove_judge
+    from .judge.sandbox import WarmParent
+
+    faults = []
+    with WarmParent() as parent:
+        for name in names:
+            proof = prove_judge(name, parent)
+            faults += [f"{name}: {fault}" for fault in proof.faults]
+            console.print(
+                f"{name}: {proof.compared} files judged in the sandbox ({parent.level}) as in one "
+                f"process; {proof.withheld} are right nowhere but in printed examples or manners"
+            )
+    return faults
 
 
 @app.command()

@@ -25,7 +25,8 @@ import torch
 from torch import Tensor
 
 LARGEST_MESSAGE = 2 << 20  # bytes of JSON
-LARGEST_BUFFERS = 128 << 20  # bytes of tensors in one frame
+LARGEST_BUFFERS = 64 << 20  # bytes of tensors in one frame
+LARGEST_TENSOR = 1 << 22  # elements, however few bytes they share
 LONGEST_TEXT = 1 << 20  # characters of one string
 LARGEST_SIZE = 1 << 40  # of an axis, which may be long where another is 0
 LONGEST_NAME = 100
@@ -338,7 +339,7 @@ class Decoder:
         extent = 0
         if all(shape):
             extent = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-            if math.prod(shape) * dtype.itemsize > LARGEST_BUFFERS:
+            if math.prod(shape) > LARGEST_TENSOR:
                 raise ProtocolError("a tensor claims more elements than may be sent")
         if extent * dtype.itemsize != len(raw):
             raise ProtocolError("a tensor's bytes do not fit its shape")

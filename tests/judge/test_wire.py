@@ -129,6 +129,7 @@ HOSTILE: list[Any] = [
     {"$": "tensor"},
     TENSOR | {"shape": [10**12], "stride": [1]},
     TENSOR | {"shape": [10**6, 10**6], "stride": [0, 0], "size": 4},
+    TENSOR | {"shape": [1 << 27], "stride": [0], "size": 4},
     TENSOR | {"shape": [-2]},
     TENSOR | {"shape": [2.0]},
     TENSOR | {"shape": [True, 2], "stride": [1, 1]},
