@@ -25,6 +25,7 @@ from autograder.judge.sandbox import (
     children,
     control,
     ladder,
+    packages,
     seccomp,
     selftest,
     trial,
@@ -382,6 +383,24 @@ def test_a_warm_parent_does_not_grow_with_its_children(parent: WarmParent) -> No
     after = holds()
     assert after[:2] == before[:2]
     assert after[2] <= before[2] + 512  # kB
+
+
+def test_what_is_imported_leaves_nothing_in_the_temporary_folder(
+    parent: WarmParent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without namespaces it is the machine's own folder: torch and matplotlib write there."""
+    writer = tmp_path / "writer.py"
+    writer.write_text("import os, tempfile\nplace = tempfile.mkdtemp()\n")
+    look = "import os, writer\ndef run(): return [writer.place, os.path.exists(writer.place)]"
+    monkeypatch.setattr(packages, "top_level", lambda shown: {"writer": [str(tmp_path)]})
+    monkeypatch.setattr(ladder, "_packages", lambda: (writer,))
+    process = ladder.start(parent._rung, Limits(), ("writer",))
+    try:
+        place, exists = children.try_out(process, look, {}, Limits())
+    finally:
+        process.close()
+    assert not exists
+    assert not Path(place).parent.exists()
 
 
 def test_a_message_that_is_cut_is_no_message() -> None:

@@ -40,6 +40,8 @@ def command(bwrap: str, root: Path, system: Iterable[Path], packages: Iterable[P
     # there is no --die-with-parent: it would end the sandbox together with the thread that started
     # it. The warm parent ends when its driver hangs up
     argv += ["--uid", NOBODY, "--gid", NOBODY, "--hostname", "sandbox", "--chdir", "/"]
+    # before what is shown, some of which may lie in /tmp
+    argv += ["--proc", "/proc", "--tmpfs", "/tmp"]
     for path in system:
         argv += _show(path)
     # packages that nobody named lie inside the standard library of some installations
@@ -53,8 +55,7 @@ def command(bwrap: str, root: Path, system: Iterable[Path], packages: Iterable[P
         argv += ["--dev-bind", device, device]
     # torch asks what the processor can do, and computes otherwise when nobody tells
     argv += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
-    argv += ["--proc", "/proc", "--tmpfs", "/tmp", "--remount-ro", "/", "--"]
-    return argv
+    return [*argv, "--remount-ro", "/", "--"]
 
 
 def _show(path: Path) -> list[str]:

@@ -14,7 +14,9 @@ import signal
 import site
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
 from pathlib import Path
@@ -80,13 +82,30 @@ def warm_up(settings: dict[str, Any]) -> None:
     sys.meta_path.append(OnlyThese(settings["places"]))
     sys.dont_write_bytecode = True
     site.setquit()  # `exit()` in a learner's file is what it is everywhere
-    for name in settings["imports"]:
-        importlib.import_module(name)
-        if name == "torch":
-            prime_torch()
+    with scratch_folder():
+        for name in settings["imports"]:
+            importlib.import_module(name)
+            if name == "torch":
+                prime_torch()
     if (threads := count_threads(os.getpid())) > 1:
         # none of them would be there after a fork, and whoever waits for one would wait for ever
         raise RuntimeError(f"{threads - 1} threads were started by {settings['imports']}")
+
+
+@contextmanager
+def scratch_folder() -> Iterator[None]:
+    """For what torch and matplotlib write when they are imported; nothing of it stays."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = {"TMPDIR": folder, "MPLCONFIGDIR": folder}
+        os.environ.update(own)
+        # it is asked for but once
+        tempfile.tempdir = None
+        try:
+            yield
+        finally:
+            tempfile.tempdir = None
+            for name in own:
+                del os.environ[name]
 
 
 def prime_torch() -> None:
