@@ -15,7 +15,8 @@ from course_lib.checks.kit import run_check
 from course_lib.checks.load import load_source
 
 from ..bank import SOLUTIONS, Implementation, find_bank
-from ..judge.judging import Trial, checks_of, only_with_answers
+from ..judge.judging import Trial, checks_of
+from ..judge.points import only_with_answers
 from ..judge.sandbox import WarmParent
 from ..judge.verdict import CheckVerdict, LessonVerdict
 from .sources import as_source, reference_source
@@ -83,7 +84,9 @@ def in_one_process(trial: Trial, module: ModuleType) -> LessonVerdict:
         verdicts.append(
             CheckVerdict(check.id, check.hidden, check.of, check.claim, check.points, earned, cause)
         )
-    return LessonVerdict(trial.lesson, only_with_answers(groups, verdicts, trial.disguised))
+    # whether a function is a table is asked of the judge alone
+    counted = only_with_answers(groups, verdicts, trial.disguised, trial.tables)
+    return LessonVerdict(trial.lesson, counted)
 
 
 def _bank(kind: str, lesson: str) -> list[tuple[str, Implementation]]:

@@ -9,14 +9,12 @@ from __future__ import annotations
 import ast
 import hmac
 import importlib
+import inspect
 import random
 import time
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from course_lib.checks.kit import (
     VISIBLE_SEED,
@@ -28,8 +26,10 @@ from course_lib.checks.kit import (
     run_check,
 )
 
-from .proxy import Student
+from .points import Groups, only_with_answers, suspects
+from .proxy import Asked, Student
 from .sandbox import Child, Ended, SandboxError, WarmParent
+from .twins import is_table
 from .verdict import CheckVerdict, LessonVerdict, Verdict
 from .wire import Channel, Closed, TooLate, WireError
 
@@ -44,14 +44,6 @@ OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")
 
 class Lost(Exception):
     """A child went with its warm parent."""
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The checks of a lesson."""
-
-    visible: list[Check]
-    hidden: list[Check]
 
 
 def checks_of(lesson: str) -> Groups:
@@ -103,6 +95,8 @@ class Trial:
         self.ruined: dict[str, list[str]] = {}  # function -> causes of checks that cost much
         self.uses: dict[str, set[str]] = {}
         self.disguised: set[str] = set()  # checks whose examples were moved by a hair
+        self.tables: set[str] = set()  # functions that are right on printed examples alone
+        self.asked: dict[str, list[Asked]] = {}  # the calls that printed examples make
 
     def verdict(self) -> LessonVerdict:
         if self.lesson not in self.files:
@@ -118,7 +112,11 @@ class Trial:
             as_verdict(check, results[check.id])
             for check in (*self.checks.visible, *self.checks.hidden)
         ]
-        return LessonVerdict(self.lesson, only_with_answers(self.checks, verdicts, self.disguised))
+        suspicious = suspects(self.checks, verdicts)
+        self.tables = {name for name in suspicious if self.is_table(name, results)}
+        self.notes += [f"{name} is right on the printed examples alone" for name in self.tables]
+        counted = only_with_answers(self.checks, verdicts, self.disguised, self.tables)
+        return LessonVerdict(self.lesson, counted)
 
     def run(self, checks: Sequence[Check], as_in_notebook: bool = False) -> dict[str, Result]:
         """The results of some checks, on inputs that are secret or those of the notebook."""
@@ -187,6 +185,8 @@ class Trial:
             seat.student.modes.reset()
         if seat.student.is_disguised:
             self.disguised.add(check.id)
+        if not as_in_notebook and not check.draws and not check.hidden:
+            self.asked[check.id] = seat.student.asked
         fault = seat.student.fault or (broken if isinstance(broken, WireError) else None)
         if fault is not None:
             cause = self.end(seat, fault)
@@ -233,6 +233,31 @@ class Trial:
             earlier=lambda function: None,
             used=lambda function: reached(function, self.uses),
         )
+
+    def is_table(self, function: str, results: Mapping[str, Result]) -> bool:
+        """Whether a function that is right on printed examples is right on none of their twins."""
+        reference = getattr(importlib.import_module(f"solutions.{self.lesson}"), function)
+        calls = [
+            (args, kwargs)
+            for check in self.checks.visible
+            if results[check.id].passed
+            for name, args, kwargs in self.asked.get(check.id, [])
+            if name == function
+        ]
+        if not calls or inspect.isclass(reference):
+            return False
+        with Seat(self.parent, self.served) as seat:
+            if self.load(seat) is not None:
+                return False
+            seat.allow(SECONDS)
+            try:
+                seat.student.begin(self.seed(function, "child"))
+                student = getattr(seat.student.module(), function)
+                return is_table(calls, student, reference, self.seed(function, "twins"))
+            except WireError:
+                return True
+            finally:
+                seat.student.modes.reset()
 
     def seed(self, *purpose: str) -> int:
         """A number below 2^48 that nobody knows without the secret."""
@@ -322,61 +347,6 @@ def told_import(error: Exception, lesson: str) -> str:
 
 def is_out_of_memory(message: str) -> bool:
     return "it raised MemoryError" in message or any(words in message for words in OUT_OF_MEMORY)
-
-
-# --- points that are worth nothing by themselves ---
-
-
-def only_with_answers(
-    checks: Groups, verdicts: list[CheckVerdict], disguised: Set[str]
-) -> list[CheckVerdict]:
-    """Take away what a function earned that is nowhere else right.
-
-    Manners (the input left alone, wrong arguments refused) can be kept by a function that does
-    nothing. And a few printed examples have no number that could be moved by a hair, so that a
-    table of answers would do. Both count for functions that give a right answer elsewhere.
-    """
-    everything = [*checks.visible, *checks.hidden]
-    manners = {check.id for check in everything if asks_no_answer(check)}
-    printed = {c.id for c in checks.visible if not c.draws and c.id not in disguised} - manners
-    shown = {
-        verdict.of.split(".")[0]
-        for verdict in verdicts
-        if verdict.passed and verdict.id not in manners | printed
-    }
-
-    def counted(verdict: CheckVerdict) -> CheckVerdict:
-        if not verdict.passed or verdict.of.split(".")[0] in shown:
-            return verdict
-        if verdict.id in printed:
-            message = f"right on printed examples, but {verdict.of} is right on no other input"
-            return replace(verdict, earned=0.0, cause="only the examples", message=message)
-        if verdict.id in manners:
-            message = f"{verdict.of} gives no right answer, so this is worth nothing yet"
-            return replace(verdict, earned=0.0, cause="no right answer", message=message)
-        return verdict
-
-    return [counted(verdict) for verdict in verdicts]
-
-
-@cache
-def asks_no_answer(check: Check) -> bool:
-    """Whether a function passes that returns nothing, or one that refuses everything."""
-    return any(run_check(check, idle).passed for idle in (Idle(None), Idle(ValueError)))
-
-
-class Idle:
-    """A module whose functions, and the methods of whose classes, do nothing but one thing."""
-
-    def __init__(self, raised: type[Exception] | None) -> None:
-        self._raised = raised
-
-    def __getattr__(self, name: str) -> Any:
-        def idle(*args: Any, **kwargs: Any) -> None:
-            if self._raised is not None:
-                raise self._raised(name)
-
-        return idle
 
 
 # --- what other lessons need ---

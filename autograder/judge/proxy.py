@@ -20,6 +20,7 @@ from .wire import Channel, ProtocolError, WireError, a_list, a_name, a_public_na
 CONSTANT = ("block_size", "vocab_size", "n_layers", "n_heads", "head_dim")
 READABLE = {*CONSTANT, "training", "length"}
 CALLABLE = {None, "eval", "train", "encode", "decode", "append", "attend", "reset"}
+Asked = tuple[str, tuple[Any, ...], dict[str, Any]]  # a function's name and what it was called on
 LARGEST_RESULT = 1 << 26  # numbers that the driver computes at once for a learner's code
 LONGEST_MESSAGE = 4_000
 NOISE = 5e-5  # the width of the disguise of a number, relative to it
@@ -39,6 +40,7 @@ class Student(Peer):
         self.uses: dict[str, set[str]] = {}
         self.fault: WireError | None = None  # why the conversation ended, if it did
         self.noise: int | None = None  # the seed of the disguise of inputs, if they get one
+        self.asked: list[Asked] = []  # the calls of this check
         self.is_disguised = False  # whether a call of this check got numbers that it does not print
 
     def ask(
@@ -88,6 +90,7 @@ class Student(Peer):
         """
         self.noise = noise
         self.is_disguised = False
+        self.asked = []
         self.forget()
         self.modes.reset()
         self.ask("begin", None, None, (seed,))
@@ -104,6 +107,7 @@ class Student(Peer):
 
     def function(self, name: str, names: list[str]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
+            self.asked.append((name, args, kwargs))
             return self.ask("call", name, None, args, kwargs)
 
         call.__name__ = name
