@@ -60,7 +60,7 @@ def call(facts: Facts, name: str, *arguments: Any) -> int:
     """Its result. Raises OSError. The driver has told the numbers of this machine."""
     number = facts["numbers"][name]
     if number < 0:
-        return int(number)
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
     plain = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
@@ -76,7 +76,7 @@ def reach(facts: Facts, name: str, *arguments: Any) -> None:
     try:
         call(facts, name, *arguments)
     except OSError as error:
-        if error.errno in (errno.EPERM, errno.EACCES):
+        if error.errno in (errno.EPERM, errno.EACCES) or facts["numbers"][name] < 0:
             raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
 import random
@@ -142,8 +143,8 @@ class Forker:
 def keep_only(kept: list[int]) -> list[int]:
     """Close every descriptor but these, and /dev/null as 0, 1, 2; their new numbers, from 3 on."""
     null = os.open(os.devnull, os.O_RDWR)
-    # first to numbers that nothing else has, then down
-    high = [os.dup2(fd, 100 + i, inheritable=False) for i, fd in enumerate(kept)]
+    # first to numbers above all that are wanted, then down
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 16) for fd in kept]
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     low = [os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(high)]
