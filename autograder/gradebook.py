@@ -6,10 +6,8 @@ What people enter in formgrader (manual grades, extra credit, comments) is their
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
@@ -29,24 +27,12 @@ from nbgrader.api import (
 from nbgrader.api import Gradebook as NbgraderGradebook
 from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy import select
-from sqlalchemy.exc import SAWarning
 
 from .authoring.layout import Lesson
 from .classroom import Classroom
 from .errors import CourseError
+from .gradebook_rows import Entry, Rows
 from .notebook import release
-
-NO_RESPONSE = "No response."
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What the gradebook is to hold of one submission."""
-
-    student: str
-    timestamp: datetime | None  # aware
-    scores: Mapping[str, float | None]  # by graded cell; None: a person has to look
-    changed_answers: frozenset[str] = frozenset()  # to be looked at again, if they were graded
 
 
 class Gradebook(AbstractContextManager["Gradebook"]):
@@ -166,42 +152,23 @@ class Gradebook(AbstractContextManager["Gradebook"]):
             found.setdefault(student, (moment, {}))[1][cell] = score
         return found
 
-    def write(self, lesson: Lesson, entry: Entry) -> None:
-        """Bring one submission up to date, as nbgrader's own autograding would, in two steps.
+    def write(self, lesson: Lesson, entries: Sequence[Entry]) -> None:
+        """Bring submissions up to date, in one transaction, as nbgrader's autograding would."""
+        Rows(self._db.connection(), lesson.slug).write(entries)
+        self._db.commit()
+        self._write_penalties(lesson, [entry.student for entry in entries])
 
-        What a kill between them leaves, the next projection finds and mends.
-        """
-        book = self._book
-        book.update_or_create_student(entry.student)
-        told = {}
-        if entry.timestamp is not None:
-            told["timestamp"] = entry.timestamp.astimezone(UTC).replace(tzinfo=None)
-        with warnings.catch_warnings():
-            # nbgrader's own way to make a submission, about which SQLAlchemy has its opinion
-            warnings.simplefilter("ignore", SAWarning)
-            submission = book.update_or_create_submission(lesson.slug, entry.student, **told)
-        (submitted,) = submission.notebooks
-        for grade in submitted.grades:
-            self._write_score(grade, entry)
-        for comment in submitted.comments:
-            blank = entry.scores.get(comment.name) == 0
-            comment.auto_comment = NO_RESPONSE if blank else None
-        self._db.flush()
-        self._db.refresh(submitted)
-        submitted.late_submission_penalty = self._penalty(submission, submitted)
+    def _write_penalties(self, lesson: Lesson, students: Sequence[str]) -> None:
+        """What nbgrader's plugin takes off late submissions; due dates are set in formgrader."""
+        if self._book.find_assignment(lesson.slug).duedate is None:
+            return
+        for student in students:
+            submission = self._book.find_submission(lesson.slug, student)
+            (submitted,) = submission.notebooks
+            submitted.late_submission_penalty = self._penalty(submission, submitted)
         self._db.commit()
         # else the session holds every submission that it ever wrote
         self._db.expunge_all()
-
-    def _write_score(self, grade: Any, entry: Entry) -> None:
-        score = entry.scores[grade.name]
-        news = grade.auto_score != score or grade.name in entry.changed_answers
-        grade.auto_score = score
-        if grade.manual_score is None:
-            grade.needs_manual_grade = score is None
-        elif news:
-            # somebody graded what is not there any more
-            grade.needs_manual_grade = True
 
     def _penalty(self, submission: Any, submitted: Any) -> float | None:
         late = submission.total_seconds_late

@@ -82,19 +82,18 @@ def restored(lesson: Lesson, data: bytes | None) -> tuple[Notebook, list[str]]:
     notebook that is missing or broken is the release's own.
     """
     original = release(lesson)
-    notebook = deepcopy(original)
     if data is None:
-        return notebook, ["no notebook was handed in: the released one stands for it"]
+        return deepcopy(original), ["no notebook was handed in: the released one stands for it"]
     try:
         handed = cells_of(data)
     except ValueError as error:
-        return notebook, [f"the notebook is broken ({error}): the released one stands for it"]
+        note = f"the notebook is broken ({error}): the released one stands for it"
+        return deepcopy(original), [note]
     graded = {cell["id"]: cell for cell in original["cells"] if _grading(cell)}
     chosen = _chosen(handed, graded)
     cells, notes = _in_their_order(handed, chosen, graded)
     _insert_missing(cells, original["cells"], notes)
-    notebook["cells"] = cells
-    return notebook, notes
+    return {**deepcopy({**original, "cells": []}), "cells": cells}, notes
 
 
 def write_back(notebook: Notebook, checks: Mapping[str, Any]) -> None:

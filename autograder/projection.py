@@ -7,21 +7,24 @@ matter at which moment the last run ended, nor who deleted the gradebook.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from .archive import BrokenPack
-from .authoring.files import remove_parts, write_atomically
+from .authoring.files import PART, remove_parts, write_atomically
 from .authoring.layout import Lesson
 from .classroom import Classroom
-from .gradebook import Entry, Gradebook
+from .gradebook import Gradebook
+from .gradebook_rows import Entry
 from .journal import Grade, Journal
 from .judge.verdict import LessonVerdict
 from .notebook import Notebook, answers, graded_ids, restored, to_bytes, write_back
-from .submission import MODULES, TIMESTAMP, Submission, as_timestamp, read_submission
+from .submission import MODULES, TIMESTAMP, Submission, as_timestamp, read_submission, stub
 
+BATCH = 50  # submissions in one transaction
 MARK = "verdict.txt"  # in the autograded folder: which verdict its notebook shows
 
 
@@ -58,6 +61,7 @@ def project(
     book.register(lesson)
     known = book.scores(lesson)
     written = 0
+    laid: list[tuple[Grade, Entry]] = []
     for grade in journal.grades(lesson.name):
         progress()
         moment, scores = known.get(grade.student, (None, {}))
@@ -70,8 +74,11 @@ def project(
             continue  # handed in anew, and broken: grading says so, the old grade stands
         if submission.sha256 != grade.key.submission:
             continue
-        _write(classroom, lesson, grade, submission, book)
+        laid.append((grade, _lay(classroom, lesson, grade, submission)))
         written += 1
+        if len(laid) == BATCH:
+            _enter(classroom, lesson, laid, book)
+    _enter(classroom, lesson, laid, book)
     return written
 
 
@@ -101,33 +108,46 @@ def _code_cells(lesson: Lesson) -> set[str]:
     return graded_ids(lesson).keys() - written.keys()
 
 
-def _write(
-    classroom: Classroom, lesson: Lesson, grade: Grade, submission: Submission, book: Gradebook
-) -> None:
+def _lay(classroom: Classroom, lesson: Lesson, grade: Grade, submission: Submission) -> Entry:
+    """Fill the autograded folder; gives what the gradebook is to hold."""
     folder = classroom.autograded / grade.student / lesson.slug
-    before = _earlier_answers(folder / f"{lesson.slug}.ipynb", lesson)
+    # without its mark nobody knows which answer a person has seen
+    marked = (folder / MARK).is_file()
+    before = _earlier_answers(folder / f"{lesson.slug}.ipynb", lesson) if marked else None
     result = shown(lesson, submission.notebook, grade.lesson)
     now = answers(lesson, result.notebook)
     # the mark goes first and comes last: between the two nothing is taken for finished
     (folder / MARK).unlink(missing_ok=True)
     lay_autograded(folder, lesson, submission, to_bytes(result.notebook))
-    book.write(
-        lesson,
-        Entry(
-            grade.student,
-            submission.received if submission.stamped else None,
-            result.scores,
-            frozenset(name for name in now if before is None or before.get(name) != now[name]),
-        ),
-    )
-    write_atomically(folder / MARK, mark(grade).encode())
+    changed = {name for name in now if before is None or before.get(name) != now[name]}
+    moment = submission.received if submission.stamped else None
+    return Entry(grade.student, moment, result.scores, frozenset(changed))
+
+
+def _enter(
+    classroom: Classroom, lesson: Lesson, laid: list[tuple[Grade, Entry]], book: Gradebook
+) -> None:
+    """Write a batch into the gradebook, then mark each as finished; the batch is empty then."""
+    if laid:
+        book.write(lesson, [entry for _, entry in laid])
+    for grade, _ in laid:
+        folder = classroom.autograded / grade.student / lesson.slug
+        write_atomically(folder / MARK, mark(grade).encode())
+    laid.clear()
 
 
 def lay_autograded(
     folder: Path, lesson: Lesson, submission: Submission, notebook: bytes | None
 ) -> None:
-    """Fill an autograded folder: the notebook, the modules as handed in, the time; nothing else."""
-    files = {f"{MODULES}/{name}.py": data for name, data in submission.files.items()}
+    """Fill an autograded folder: the notebook, the modules as handed in, the time; nothing else.
+
+    Modules of other lessons that nobody has touched are left out.
+    """
+    files = {
+        f"{MODULES}/{name}.py": data
+        for name, data in submission.files.items()
+        if name == lesson.name or data != stub(name)
+    }
     if notebook is not None:
         files[f"{lesson.slug}.ipynb"] = notebook
     if submission.stamped:
@@ -143,7 +163,11 @@ def lay_autograded(
     for name, data in files.items():
         path = folder / name
         if not (path.is_file() and path.read_bytes() == data):
-            write_atomically(path, data)
+            # not synced to the disk: it can all be made again, and the mark comes after it
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_name(f".{path.name}{PART}")
+            part.write_bytes(data)
+            os.replace(part, path)
 
 
 def _earlier_answers(path: Path, lesson: Lesson) -> dict[str, str | None] | None:
