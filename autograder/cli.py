@@ -331,13 +331,16 @@ def judge(
         list[str] | None, typer.Option(help="Only this one; may be given several times.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    junit: Annotated[
+        Path | None, typer.Option(help="A file for the verdict as JUnit XML.", metavar="FILE")
+    ] = None,
     dependencies: Dependencies = DependenciesOn.REFERENCE,
     unsandboxed: Unsandboxed = False,
 ) -> None:
     """Judge one package without a gradebook; the exit code is 0 whatever its score."""
     from .grade_commands import run_judge
 
-    run_judge(console, package, lesson or [], as_json, dependencies.value, not unsandboxed)
+    run_judge(console, package, lesson or [], as_json, junit, dependencies.value, not unsandboxed)
 
 
 @app.command()

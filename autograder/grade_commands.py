@@ -22,6 +22,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from .authoring.files import write_atomically
 from .authoring.layout import Lesson, find_lesson
 from .class_grading import ClassGrading, Judge, Move, Report, Standing, Work
 from .classroom import Classroom, find_classroom, graded_lessons
@@ -232,19 +233,23 @@ def run_judge(
     path: Path,
     lessons: Sequence[str],
     as_json: bool,
+    junit: Path | None,
     dependencies: str,
     sandboxed: bool,
 ) -> None:
-    """Judge one package without any gradebook."""
+    """Judge one package without any gradebook; `junit` is a file for the verdict as JUnit XML."""
     handed = read_handed(path.absolute())
     there = [name for name in graded_lessons() if name in handed.modules]
     chosen = [_graded(name).name for name in lessons] or there
     if not chosen:
         raise CourseError(f"{path} holds no lesson's module: name the folder with course_lib/")
     from .judge.worker import Job, judge_job
+    from .report.junit import as_junit
 
     secret = find_classroom().secret()
     verdict = judge_job(Job(handed.files(), chosen, secret, dependencies, sandboxed))
+    if junit is not None:
+        write_atomically(junit, as_junit(verdict).encode())
     if as_json:
         # not through the console, which would wrap it
         sys.stdout.write(json.dumps(verdict.as_data()) + "\n")

@@ -75,7 +75,7 @@ class Rows:
     def _cells(self, kind: Any) -> dict[str, str]:
         """The cells of a kind: name by id."""
         rows = self._do(select(kind.id, kind.name).where(kind.notebook_id == self._notebook))
-        return dict(rows.tuples().all())
+        return {row[0]: row[1] for row in rows}
 
     def _books(self, students: Mapping[str, Entry]) -> dict[str, str]:
         """The submitted notebooks of those who have one, by student."""
@@ -85,7 +85,7 @@ class Rows:
             .where(_HANDED.c.assignment_id == self._assignment)
             .where(_HANDED.c.student_id.in_(list(students)))
         )
-        return dict(rows.tuples().all())
+        return {row[0]: row[1] for row in rows}
 
     def _add(self, entries: Sequence[Entry]) -> None:
         if not entries:

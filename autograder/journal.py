@@ -145,11 +145,6 @@ class Journal:
         return None if verdict is None else Grade(student, key, received, verdict)
 
 
-def records(folder: Path) -> Iterator[Record]:
-    """Every grade of the class whose folder is `folder`."""
-    return Journal(folder / ".autograder").records()
-
-
 @cache
 def checks_digest(root: Path = ROOT) -> str:
     """sha256 over the checks, the reference and the judge; any change of them gives another."""

@@ -52,9 +52,12 @@ def test_judge_tells_one_package_as_json(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     package = write_folder(tmp_path / "work", work(REFERENCE.replace(b"clamp", b"clamp")))
-    code, out, _ = autograder(monkeypatch, capsys, "judge", str(package), "--json")
+    junit = tmp_path / "junit.xml"
+    line = ["judge", str(package), "--json", "--junit", str(junit)]
+    code, out, _ = autograder(monkeypatch, capsys, *line)
     told = json.loads(out)
     assert code == 0
+    assert '<testsuite name="top_k"' in junit.read_text("utf-8")
     assert told["sandbox"]
     assert told["lessons"]["top_k"]["score"] == told["lessons"]["top_k"]["max"] == 15.0
     check = told["lessons"]["top_k"]["checks"][0]
