@@ -31,7 +31,6 @@ COMMONPLACE = {
     "except StopIteration as end:",
     "ids = torch.cat([ids, token], dim=1)",
     "if attention_mask is None:",
-    "model.train(was_training)",
     "probs = logits.softmax(dim=-1)",
     "real = attention_mask.bool()",
     "with torch.inference_mode():",
