@@ -25,7 +25,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,7 +65,7 @@ class Check:
     remember: Summary | None = None  # what of its answers tells mistakes apart, if not all
     exact: bool = False  # its inputs stand on a boundary: the grader may not move them by a hair
 
-    @property
+    @cached_property
     def draws(self) -> bool:
         """Whether its inputs are drawn."""
         return len(inspect.signature(self.run).parameters) > 1
