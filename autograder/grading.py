@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
+    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -52,8 +53,13 @@ class Outcome:
     failure: BaseException | None = None
 
     @property
+    def is_broken(self) -> bool:
+        """Whether the executor is of no more use; the submission may be all right."""
+        return isinstance(self.failure, BrokenExecutor)
+
+    @property
     def why(self) -> str:
-        if isinstance(self.failure, BrokenExecutor):
+        if self.is_broken:
             return "the process that judged it died: look at the machine's memory"
         if isinstance(self.failure, CourseError):
             return str(self.failure)
@@ -107,12 +113,15 @@ def grade(
         done, _ = wait(waiting, return_when=FIRST_COMPLETED)
         for future in done:
             submission = waiting.pop(future)
-            failure = future.exception()
-            if failure is None:
-                yield Outcome(submission, future.result())
-                continue
-            broken = broken or isinstance(failure, BrokenExecutor)
-            yield Outcome(submission, failure=failure)
+            try:
+                outcome = Outcome(submission, future.result())
+            except CancelledError:
+                # nobody here cancels: whoever ran it is gone
+                outcome = Outcome(submission, failure=BrokenExecutor("it was cancelled"))
+            except Exception as failure:
+                outcome = Outcome(submission, failure=failure)
+            broken = broken or outcome.is_broken
+            yield outcome
 
 
 def grade_locally(
@@ -132,7 +141,7 @@ def grade_locally(
         lost: list[Submission] = []
         with local_pool(workers) as pool:
             for outcome in grade(more, pool, settings, ahead=AHEAD * workers, judge=judge):
-                if isinstance(outcome.failure, BrokenExecutor):
+                if outcome.is_broken:
                     lost.append(outcome.submission)
                 else:
                     yield outcome
@@ -148,7 +157,7 @@ def _one_by_one(lost: list[Submission], settings: Settings, judge: Judge) -> Ite
         broken = False
         with local_pool(1) as pool:
             for outcome in grade(more, pool, settings, ahead=1, judge=judge):
-                broken = broken or isinstance(outcome.failure, BrokenExecutor)
+                broken = broken or outcome.is_broken
                 yield outcome
 
 
