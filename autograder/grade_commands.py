@@ -55,7 +55,7 @@ def run_collect(
     if student is not None and len(paths) != 1:
         raise CourseError(f"--student is for one pack, and {len(paths)} are named")
     classroom = find_classroom()
-    chosen = None if lesson is None else _graded(lesson)
+    chosen = None if lesson is None else graded_lesson(lesson)
     moment = None if received is None else _moment(received)
     count, refused = 0, []
     with classroom.only_writer():
@@ -103,7 +103,7 @@ class Wishes:
 def run_grade(console: Console, wishes: Wishes) -> None:
     """Grade a class. Raises CourseError at the end if some submissions could not be graded."""
     classroom = find_classroom()
-    lessons = [_graded(name) for name in wishes.lessons] or list(graded_lessons().values())
+    lessons = [graded_lesson(name) for name in wishes.lessons] or list(graded_lessons().values())
     # a lesson that nobody handed in is none of the gradebook's business yet
     lessons = [lesson for lesson in lessons if classroom.students(lesson)]
     _refuse_unknown(classroom, lessons, wishes.students)
@@ -115,7 +115,7 @@ def run_grade(console: Console, wishes: Wishes) -> None:
         grading.journal.tidy()
         work = [grading.plan(one, wishes.students or None, wishes.regrade) for one in lessons]
         report = _judge(console, grading, work, wishes, settings)
-        with _Live(console, None, "gradebook") as live:
+        with Live(console, None, "gradebook") as live:
             written = grading.project(lessons, live.step)
     _show_graded(console, grading.journal, report.graded)
     kept = sum(len(one.kept) for one in work)
@@ -153,7 +153,7 @@ def _judge(
         return grade_locally(submissions, max(1, min(wishes.workers, count)), settings)
 
     judge = locally if wishes.judging is None else wishes.judging(settings)
-    with _Live(console, count, "judged") as live:
+    with Live(console, count, "judged") as live:
 
         def confirm(moves: list[Move]) -> bool:
             live.stop()
@@ -168,7 +168,7 @@ def _nothing(submissions: Iterable[Submission]) -> Iterator[Outcome]:
     return iter(())
 
 
-def _graded(word: str) -> Lesson:
+def graded_lesson(word: str) -> Lesson:
     lesson = find_lesson(word)
     if not lesson.graded:
         raise CourseError(f"{lesson.name} is a stretch lesson: it is not graded")
@@ -189,7 +189,7 @@ def _refuse_unknown(
         raise CourseError(f"there is nothing in {classroom.submitted}: `autograder collect` first")
 
 
-class _Live:
+class Live:
     """A bar with done, failed, left and the time left; in a log a line for each tenth."""
 
     def __init__(self, console: Console, total: int | None, what: str) -> None:
@@ -202,7 +202,7 @@ class _Live:
         )
         self._task = self._progress.add_task(what, total=total, note="")
 
-    def __enter__(self) -> _Live:
+    def __enter__(self) -> Live:
         self._progress.start()
         return self
 
@@ -240,7 +240,7 @@ def run_judge(
     """Judge one package without any gradebook; `junit` is a file for the verdict as JUnit XML."""
     handed = read_handed(path.absolute())
     there = [name for name in graded_lessons() if name in handed.modules]
-    chosen = [_graded(name).name for name in lessons] or there
+    chosen = [graded_lesson(name).name for name in lessons] or there
     if not chosen:
         raise CourseError(f"{path} holds no lesson's module: name the folder with course_lib/")
     from .judge.worker import Job, judge_job
