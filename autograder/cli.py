@@ -308,9 +308,19 @@ def grade(
         bool, typer.Option("--regrade", help="Judge anew with today's checks; shows who moves.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Move grades without asking.")] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Judge on a Dask cluster: its scheduler's address."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Judge this part only, into shards/, for `merge`."),
+    ] = None,
 ) -> None:
     """Grade what was collected, and bring nbgrader's gradebook up to date."""
+    from .cluster import on_cluster
     from .grade_commands import Wishes, run_grade
+    from .shard_commands import run_shard
 
     wishes = Wishes(
         lessons=names or [],
@@ -320,8 +330,24 @@ def grade(
         sandboxed=not unsandboxed,
         regrade=regrade,
         yes=yes,
+        judging=None if cluster is None else on_cluster(cluster),
     )
-    run_grade(console, wishes)
+    if shard is None:
+        run_grade(console, wishes)
+    else:
+        run_shard(console, wishes, shard)
+
+
+@app.command()
+def merge(
+    shards: Annotated[
+        list[Path], typer.Argument(metavar="SHARD...", help="Folders such as shards/3-of-8.")
+    ],
+) -> None:
+    """Unite what `grade --shard` judged, and bring nbgrader's gradebook up to date."""
+    from .shard_commands import run_merge
+
+    run_merge(console, shards)
 
 
 @app.command()
