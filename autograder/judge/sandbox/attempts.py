@@ -216,7 +216,7 @@ GROUPS: dict[str, dict[str, Callable[[Facts], Any]]] = {
             f, "process_vm_readv", parent(), None, 0, None, 0, 0
         ),
         "change the parent's limits": lambda f: reach(f, "prlimit64", parent(), 0, None, None),
-        "change its priority": lambda f: os.setpriority(os.PRIO_PROCESS, 0, 0),
+        "change its priority": lambda f: os.setpriority(os.PRIO_PROCESS, 0, 19),
         "choose processors": lambda f: os.sched_setaffinity(0, os.sched_getaffinity(0)),
         "outlive the parent": lambda f: call(f, "prctl", 1, 0, 0, 0, 0),  # PR_SET_PDEATHSIG
         "open itself to others": lambda f: call(f, "prctl", 4, 1, 0, 0, 0),  # PR_SET_DUMPABLE

@@ -135,8 +135,11 @@ class Forker:
         return told
 
     def end(self) -> None:
+        """End every child, and then this process."""
         for pid in self.living:
             os.kill(pid, signal.SIGKILL)
+        for pid in self.living:
+            os.waitpid(pid, 0)
         os._exit(0)
 
 
