@@ -21,7 +21,9 @@ from .authoring.layout import ROOT, Lesson
 from .authoring.strip import strip
 from .verdict_cells import outputs
 
-LONGEST_SOURCE = 100_000
+# what is shown of a cell, and of all together: markdown can be written to take minutes to draw
+LONGEST_SOURCE = 20_000
+MOST_TEXT = 1_000_000
 MOST_CELLS = 2_000
 LONGEST_PICTURE = 2 * 2**20
 PICTURES = ("image/png", "image/jpeg", "image/gif")
@@ -52,7 +54,14 @@ def cells_of(data: bytes) -> list[Cell]:
     cells = told.get("cells") if isinstance(told, dict) else None
     if not isinstance(cells, list):
         raise ValueError("no notebook of format 4")
-    return [cell for cell in map(_cell, cells[:MOST_CELLS]) if cell is not None]
+    found, left = [], MOST_TEXT
+    for cell in map(_cell, cells[:MOST_CELLS]):
+        if cell is not None:
+            found.append(cell)
+            left -= len(cell.source)
+            if left < 0:
+                break
+    return found
 
 
 def has_answers(lesson: Lesson, data: bytes) -> bool:

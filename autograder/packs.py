@@ -32,7 +32,7 @@ from .archive import (
 from .submission import wanted
 
 _MOODLE = re.compile(
-    r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<rest>.*)", re.DOTALL
+    r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<rest>.*)", re.DOTALL
 )
 _CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<rest>.+)", re.DOTALL)
 CLASS_MEMBERS = 1_000_000  # files in a class's download
@@ -58,8 +58,11 @@ class Owner:
 
 
 def platform_owner(filename: str) -> Owner | None:
-    """The owner that a learning platform put into a name, None if it is no such name."""
-    for pattern in (_MOODLE, _CANVAS):
+    """The owner that a learning platform put into a name, None if it is no such name.
+
+    What a student called the file comes last in it, and may look like a platform's name too.
+    """
+    for pattern in (_CANVAS, _MOODLE):
         if match := pattern.fullmatch(filename):
             return Owner(match["id"], match["name"], match["rest"])
     return None

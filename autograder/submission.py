@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path, PurePosixPath
 
-from .archive import BrokenPack, Ignored, Member, Pack, read_pack
+from .archive import BrokenPack, Ignored, Member, Pack, read_one, read_pack
 from .authoring.files import sha256
 from .authoring.layout import ROOT, Lesson, course_files, model_files
 from .classroom import Classroom, graded_lessons
@@ -206,8 +206,8 @@ def _timestamp(path: Path) -> datetime | None:
     from nbgrader.utils import parse_utc
 
     try:
-        moment: datetime = parse_utc(path.read_text(encoding="utf-8").strip())
-    except (OSError, ValueError, OverflowError, TypeError):
+        moment: datetime = parse_utc(read_one(path).decode().strip())
+    except (BrokenPack, ValueError, OverflowError, TypeError):
         return None
     return moment.replace(tzinfo=UTC)
 

@@ -175,6 +175,12 @@ def test_owners_are_read_from_the_names_of_platforms() -> None:
         canvas = platform_owner(name)
         assert canvas is not None
         assert (canvas.student, canvas.name, canvas.rest) == ("12345", "doejane", "top_k.py")
+    # the last part is the student's own, and may try to be another's
+    forged = "eve_101_7001_x_5_assignsubmission_file_top_k.py"
+    for name in (forged, f"Eve_101_assignsubmission_file_{forged}"):
+        eve = platform_owner(name)
+        assert eve is not None
+        assert eve.student == "101"
     for name in ("alice.zip", "top_k.py", "03_top_k.ipynb", "jane_doe.zip"):
         assert platform_owner(name) is None
 
@@ -267,6 +273,19 @@ def test_the_time_is_the_receipts_never_the_students(classroom: Classroom, tmp_p
     take_in(classroom, write_folder(tmp_path / "alice", files))
     submission = read_submission(classroom, "alice", LESSON)
     assert (submission.received, submission.stamped) == (WHEN, True)
+
+
+@pytest.mark.parametrize("text", [b"", b"tomorrow", b"9" * 400, b"\xff", b"0" * (2**20 + 1)])
+def test_a_timestamp_that_is_none_is_no_trouble(
+    classroom: Classroom, tmp_path: Path, text: bytes
+) -> None:
+    """nbgrader's exchange takes whatever a student's account wrote."""
+    take_in(classroom, write_folder(tmp_path / "alice", work()))
+    place = classroom.submission("alice", LESSON)
+    (place / "timestamp.txt").write_bytes(text)
+    submission = read_submission(classroom, "alice", LESSON)
+    assert not submission.stamped
+    assert submission.received.tzinfo is not None
 
 
 def test_the_same_once_more_keeps_its_first_receipt(classroom: Classroom, tmp_path: Path) -> None:

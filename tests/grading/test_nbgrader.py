@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import PyFileConfigLoader
@@ -181,6 +182,31 @@ def test_a_notebook_of_another_name_is_found_by_the_button(
     autograde(api, "right")
     book = json.loads((classroom.autograded / "right/03_top_k/03_top_k.ipynb").read_bytes())
     assert any("Because the width" in "".join(cell["source"]) for cell in book["cells"])
+
+
+@pytest.mark.slow
+def test_nbgrader_autograde_grades_with_the_real_judge(
+    classroom: Classroom, hand_in: HandIn
+) -> None:
+    hand_in("right", work())
+    hand_in("none", {"course_lib/top_k.py": REFERENCE})
+    hand_in("blank", work(STUB, notebook()))
+    done = nbgrader(classroom, "autograde", LESSON.slug)
+    assert done.returncode == 0, done.stderr
+    assert scores(classroom.root) == {"right": 15.0, "none": 15.0, "blank": 0.0}
+
+
+def test_another_assignment_is_not_graded_unjudged(classroom: Classroom, api: NbGraderAPI) -> None:
+    """The settings take nbgrader's Execute away: what is no lesson must not pass unrun."""
+    with api.gradebook as book:
+        book.add_assignment("homework")
+        book.add_notebook("homework", "homework")
+    place = classroom.submitted / "right/homework"
+    place.mkdir(parents=True)
+    nbformat.write(nbformat.v4.new_notebook(), place / "homework.ipynb")
+    done = api.autograde("homework", "right")
+    assert not done["success"]
+    assert "homework is no lesson of this course" in done["log"]
 
 
 # --- what students get to see ---

@@ -255,8 +255,18 @@ def test_long_text_is_cut_and_says_so() -> None:
     book, _ = restored(LESSON, answered(b"x" * 300_000))
     text = answers(LESSON, book)[WRITTEN]
     assert text is not None
-    assert len(text) < 101_000
+    assert len(text) < 21_000
     assert "300,000 characters were handed in" in text
+
+
+def test_a_notebook_of_megabytes_of_text_is_cut_and_its_graded_cells_are_there() -> None:
+    def change(cells: Cells) -> None:
+        many = {"cell_type": "markdown", "metadata": {}, "source": "\\begin{a}" * 2_000}
+        cells[:0] = [many] * 1_000
+
+    book, _ = restored(LESSON, edited(change))
+    assert sum(len(cell["source"]) for cell in book["cells"]) < 1_100_000
+    assert graded(book).keys() == graded(release(LESSON)).keys()
 
 
 def test_pictures_in_an_answer_are_kept_and_nothing_else_is() -> None:
