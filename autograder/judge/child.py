@@ -23,6 +23,8 @@ from typing import Any
 
 import torch
 
+from course_lib.checks.diagnose import uses
+
 from .peer import Peer
 from .wire import LONGEST_NAME, MOST_FIELDS, Channel, clean
 
@@ -82,7 +84,7 @@ class Child(Peer):
             lines = source.decode(errors="replace").splitlines(keepends=True)
             linecache.cache[file_name(name)] = (len(source), None, lines, file_name(name))
         self.module = importlib.import_module(f"course_lib.{lesson}")
-        return {"names": describe_module(self.module), "uses": uses(sources[lesson])}
+        return {"names": describe_module(self.module), "uses": told_uses(sources[lesson])}
 
     def begin(self, seed: int) -> None:
         """A new check: nothing is left of the last one but what the learner's module remembers."""
@@ -235,23 +237,18 @@ def parameters(value: Any) -> list[str]:
 
 
 def tellable(name: str) -> str:
-    """A name as the driver takes it: not python's own, and of some length."""
-    return (name.lstrip("_") or "it" if name.startswith("__") else name)[:LONGEST_NAME]
+    """A name, or a path of names, as the driver takes it: none python's own, and of some length."""
+    parts = [p.lstrip("_") or "it" if p.startswith("__") else p for p in name.split(".")]
+    return ".".join(part[:LONGEST_NAME] for part in parts)
 
 
-def uses(source: bytes) -> dict[str, list[str]]:
-    """The names that each function or class at the top of a source uses: for hints alone."""
+def told_uses(source: bytes) -> dict[str, list[str]]:
+    """The names that each function, class and method of a source uses: for hints alone."""
     try:
-        tree = ast.parse(source)
+        found = uses(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    return {
-        tellable(node.name): sorted(
-            {tellable(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
-        )
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    }
+    return {tellable(name): sorted(map(tellable, used)) for name, used in found.items()}
 
 
 # --- the driver's objects, as the learner's code sees them ---

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from course_lib.checks.diagnose import reached
 from course_lib.checks.kit import (
     VISIBLE_SEED,
     Check,
@@ -370,14 +371,3 @@ def siblings(lesson: str) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
     }
-
-
-def reached(function: str, uses: Mapping[str, set[str]]) -> set[str]:
-    """The names that a function uses, and those that these use."""
-    found: set[str] = set()
-    waiting = [function]
-    while waiting:
-        for name in uses.get(waiting.pop(), set()) - found:
-            found.add(name)
-            waiting.append(name)
-    return found

@@ -78,7 +78,7 @@ class Student(Peer):
             raise ProtocolError("the module tells nothing of itself")
         self.names = {a_public_name(n): described(d) for n, d in a_dict(told.get("names")).items()}
         self.uses = {
-            a_name(n): {a_name(x) for x in a_list(used)}
+            a_path(n): {a_path(x) for x in a_list(used)}
             for n, used in a_dict(told.get("uses")).items()
         }
 
@@ -272,6 +272,13 @@ def signature(names: list[str]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     unique = list(dict.fromkeys(names))
     return inspect.Signature([inspect.Parameter(name, kind) for name in unique])
+
+
+def a_path(value: Any) -> str:
+    """`KVCache.append`: names with dots between them."""
+    if not isinstance(value, str):
+        raise ProtocolError("a name is missing")
+    return ".".join(a_name(part) for part in value.split("."))
 
 
 def described(value: Any) -> dict[str, Any]:

@@ -168,20 +168,34 @@ def earlier_functions(lesson: str, function: str, folder: Path) -> list[tuple[st
 
 def used_names(lesson: str, function: str, folder: Path) -> set[str]:
     """What a function, class or method of the learner's file uses, and what these use in turn."""
-    defined = definitions(parsed(lesson, folder).body)
-    used: set[str] = set()
-    waiting, seen = [function], {function}
+    return reached(function, uses(parsed(lesson, folder)))
+
+
+def uses(tree: ast.Module) -> dict[str, set[str]]:
+    """The names that each function, class and method of a file uses; `KVCache.append` for a method
+    of its own class.
+    """
+    found: dict[str, set[str]] = {}
+    for name, definition in definitions(tree.body).items():
+        holder, used = name.partition(".")[0], set()
+        for node in without_annotations(definition):
+            if isinstance(node, ast.Name):
+                used.add(node.id)
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+                used.add(f"{holder}.{node.attr}")
+        found[name] = used
+    return found
+
+
+def reached(function: str, direct: Mapping[str, set[str]]) -> set[str]:
+    """The names that a function uses, and those that these use."""
+    found: set[str] = set()
+    waiting = [function]
     while waiting:
-        name = waiting.pop()
-        holder = name.partition(".")[0]
-        for node in without_annotations(defined[name]) if name in defined else ():
-            found = {node.id} if isinstance(node, ast.Name) else set()
-            used |= found
-            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
-                found = {f"{holder}.{node.attr}"}
-            waiting += found - seen
-            seen |= found
-    return used
+        new = direct.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
 
 
 def definitions(body: Sequence[ast.stmt], holder: str = "") -> dict[str, ast.AST]:

@@ -110,6 +110,15 @@ def test_a_known_mistake_gets_its_hint(parent: WarmParent) -> None:
 # --- one function wrong, the others right ---
 
 
+def test_a_function_that_uses_a_wrong_one_is_told_so(parent: WarmParent) -> None:
+    """A cache that forgets makes `prefill` wrong too: its hint names the cache."""
+    source = REFERENCE["kv_cache"].decode().replace("v.detach()", "k.detach()")
+    verdict = judged(parent, "kv_cache", source)
+    assert verdict.score < verdict.max
+    hints = {check.of: check.hint for check in verdict.checks if check.hint}
+    assert any("KVCache" in hint for of, hint in hints.items() if not of.startswith("KVCache"))
+
+
 def test_an_earlier_lesson_that_is_wrong_costs_its_own_points_only(parent: WarmParent) -> None:
     """Lesson 5 uses the filters of lessons 2 to 4: they are the reference's, unless asked."""
     broken = stub_source("top_k").encode()
