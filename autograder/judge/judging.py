@@ -11,6 +11,7 @@ import hmac
 import importlib
 import inspect
 import random
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 SECONDS = 10.0  # that one check may take; the reference needs a few thousandths
 MOST_RUINOUS = 3  # after so many checks that end in RUINOUS a function is not called again
 RUINOUS = ("timed out", "out of memory")
+OUT_OF_CPU_TIME = getattr(signal, "SIGXCPU", None)
 MOST_LOST = 3  # children that may be lost with their warm parent
 LONGEST_MESSAGE = 3_000
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")
@@ -200,7 +202,7 @@ class Trial:
     def end(self, seat: Seat, error: WireError) -> str:
         """Why the child is of no more use."""
         ended = seat.stop()
-        if isinstance(error, TooLate):
+        if isinstance(error, TooLate) or ended.signal == OUT_OF_CPU_TIME:
             return "timed out"
         if ended.exit_code is None and ended.signal is None:
             raise Lost
