@@ -57,11 +57,13 @@ lessons: install ## build the notebooks from lessons/*.py and run them with the 
 site: install ## render all lessons as static pages with search, into site/
 	@$(BIN)/python -m autograder site
 
-bench: install ## measure MiniGPT's decoding beside that of other libraries; TEXT=held_out.txt adds what int8 costs
+bench: install ## measure decoding beside other libraries, grading beside stock nbgrader; TEXT=held_out.txt adds what int8 costs
 	$(BIN)/pip install -q -c constraints.txt -e ".[bench]"
 	@$(BIN)/pip install -q -c constraints.txt -e ".[bench-llama]" || \
 		echo "make bench: llama-cpp-python did not build (it needs CMake and a C++ compiler); going on without" >&2
 	$(BIN)/python -m tests.bench $(if $(TEXT),--text "$(TEXT)")
+	$(BIN)/python -m tests.bench.grading
+	COURSE_KILLS=20 $(BIN)/pytest -q tests/grading/test_kill.py
 
 train: install ## train tokenizer and model: TEXT=stories.txt [VALIDATION=held_out.txt]
 	@test -n "$(TEXT)" || { \
