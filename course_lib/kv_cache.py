@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 
 def causal_mask(query_len: int, key_len: int) -> Bool[Tensor, "query_len key_len"]:

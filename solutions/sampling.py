@@ -130,9 +130,8 @@ def next_token(
         return greedy(logits)
     # softmax does not feel a shift; with the best at 0 no small temperature can overflow
     logits = apply_temperature(logits - best, temperature)
-    if (found := _shortlist(logits, top_k, top_p)) is not None:
-        logits, ids = found
-        return ids.gather(-1, sample(logits.exp(), generator))
+    if (shortlist := _shortlist(logits, top_k, top_p)) is not None:
+        return _draw(shortlist, logits, generator)
     logits = top_p_filter(top_k_filter(logits, top_k), top_p)
     # exp is the softmax but for its division, and `sample` divides
     return sample(logits.exp(), generator)
@@ -142,39 +141,66 @@ def next_token(
 ### BEGIN SOLUTION
 def _shortlist(
     logits: Float[Tensor, "batch vocab"],
-    top_k: int | None,
-    top_p: float | None,
+    k: int | None,
+    p: float | None,
     largest_nucleus: int = 256,
-) -> tuple[Float[Tensor, "batch few"], Int[Tensor, "batch few"]] | None:
-    """What both filters leave of logits whose best is 0, with the ids, which ascend in each row.
+) -> list[list[tuple[int, float]]] | None:
+    """What both filters leave of logits whose best is 0: a row's (id, weight), by rising id.
 
-    It keeps the very tokens that `top_p_filter(top_k_filter(logits, top_k), top_p)` keeps, without
+    These are the very tokens that `top_p_filter(top_k_filter(logits, k), p)` keeps, found without
     sorting the vocabulary. None where the best few tokens can't tell: the filters are off or
     wrongly set, tokens tie at a border, or the nucleus is very large.
+
+    In Python, since some fifty numbers are sooner looked at than handed to torch, call by call.
     """
-    size, p = top_k or largest_nucleus, 1.0 if top_p is None else top_p
-    if not (top_k or p < 1) or not (1 <= size < logits.shape[-1] and size % 1 == 0 and 0 <= p <= 1):
+    size, p = k or largest_nucleus, 1.0 if p is None else p
+    if not (k or p < 1) or not (1 <= size < logits.shape[-1] and size % 1 == 0 and 0 <= p <= 1):
         return None
+    size = int(size)
     # one token more than wanted, to see what follows the last
-    best, ids = logits.topk(int(size) + 1)
-    mass = best[:, :-1].exp().double().cumsum(dim=-1)
-    if top_k:
-        total = mass[:, -1:]
-        clear = best[:, -2:-1] > best[:, -1:]
-    else:
-        total = logits.exp().double().sum(dim=-1, keepdim=True)
-        # the filter adds up in another order: where rounding might decide, it has to
-        rounding = (mass - p * total).abs() < 1e-9 * total
-        clear = (mass[:, -1:] > p * total) & ~rounding.any(dim=-1, keepdim=True)
-    # the tokens whose mass stays below p, and the one that crosses it
-    before = (mass[:, :-1] < p * total).sum(dim=-1, keepdim=True)
-    if p == 1:
-        before = torch.full_like(before, int(size) - 1)
-    keep = best >= best.gather(-1, before)
-    if not (clear & (keep.sum(dim=-1, keepdim=True) == before + 1)).all():
-        return None
-    ids, order = ids.sort(dim=-1)
-    return torch.where(keep, best, -torch.inf).gather(-1, order), ids
+    best, ids = logits.topk(size + 1)
+    names, scores, weights = ids.tolist(), best.tolist(), best.exp().tolist()
+    totals = None if k else logits.exp().double().sum(dim=-1).tolist()
+    shortlist = []
+    for row, score in enumerate(scores):
+        mass = _running_sums(weights[row][:size])
+        if totals is None:
+            goal, clear = p * mass[-1], score[size - 1] > score[size]
+        else:
+            goal = p * totals[row]
+            # the filter adds up in another order: where rounding might decide, it has to
+            near = any(abs(end - goal) < 1e-9 * totals[row] for end in mass)
+            clear = mass[-1] > goal and not near
+        # the tokens whose mass stays below p, and the one that crosses it
+        count = sum(end < goal for end in mass) + 1 if p < 1 else size
+        if not (clear and score[count - 1] > score[count]):
+            return None
+        shortlist.append(sorted(zip(names[row][:count], weights[row], strict=False)))
+    return shortlist
+
+
+def _draw(
+    shortlist: list[list[tuple[int, float]]],
+    logits: Float[Tensor, "batch vocab"],
+    generator: torch.Generator | None,
+) -> Int[Tensor, "batch 1"]:
+    """`sample` from the rows of a shortlist, with the same random numbers and the same result."""
+    us = torch.rand(len(shortlist), dtype=torch.float64, generator=generator, device=logits.device)
+    drawn = []
+    for row, u in zip(shortlist, us.tolist(), strict=True):
+        cdf = _running_sums([weight for _, weight in row])
+        drawn.append(
+            next(name for (name, _), end in zip(row, cdf, strict=True) if end / cdf[-1] > u)
+        )
+    return torch.tensor(drawn, device=logits.device)[:, None]
+
+
+def _running_sums(numbers: list[float]) -> list[float]:
+    total, sums = 0.0, []
+    for number in numbers:
+        total += number
+        sums.append(total)
+    return sums
 
 
 ### END SOLUTION

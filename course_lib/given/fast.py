@@ -13,10 +13,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Protocol
 
 import torch
@@ -54,12 +52,6 @@ def decoding_weights(model: MiniGPT) -> list[Tensor]:
     """
     looked_up = model.position_embedding.weight
     return [weight.detach() for weight in model.parameters() if weight is not looked_up]
-
-
-def floor_seconds(model: MiniGPT, repeats: int = 30) -> float:
-    """How long it takes to read all weights once: no step can take less. A median, one thread."""
-    whole = torch.cat([weight.flatten() for weight in decoding_weights(model)])
-    return median(_seconds(whole.sum) for _ in range(repeats))
 
 
 class FlatStep:
@@ -306,9 +298,3 @@ def _check_room(step: Step) -> None:
         raise ValueError(
             f"the window is full: {step.length} tokens are read, and block_size={step.block_size}"
         )
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began

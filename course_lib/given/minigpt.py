@@ -85,8 +85,7 @@ class Block(nn.Module):
         return x + self.drop(self.mlp_down(hidden))
 
     def drop(self, x: Tensor) -> Tensor:
-        """Dropout, in training only: when decoding even a call that does nothing counts."""
-        return F.dropout(x, self.dropout) if self.training else x
+        return F.dropout(x, self.dropout) if self.training else x  # a call that does nothing counts
 
 
 class MiniGPT(nn.Module):

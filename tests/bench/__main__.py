@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.bench import measure, report
 
-SECTIONS = ["decode", "prefill", "context", "sampling", "training", "starting"]
+SECTIONS = [*report.DECODE, "prefill", "context", "sampling", "training", "starting"]
 
 
 def main() -> None:
@@ -25,36 +25,29 @@ def main() -> None:
     parser.add_argument("--only", help="sections to measure anew, with commas between them")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--text", type=Path)
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1)
     asked = parser.parse_args()
-    rounds = 3 if asked.quick else 15
+    rounds = 3 if asked.quick else 11
     if asked.what == "section":
-        print(json.dumps(section(asked.only, asked.batch, asked.threads, rounds)))
+        print(json.dumps(section(asked.only, rounds)))
         return
     found = report.read() if asked.what == "report" or asked.only else {}
     if asked.what == "all":
         found["machine"] = measure.machine()
         for name in asked.only.split(",") if asked.only else SECTIONS:
             print(f"measuring {name} ...", flush=True)
-            found[name] = collect(name, asked.quick)
+            found[name] = child(name, asked.quick)
+            report.write_json(found)
         if asked.text:
             found["quality"] = measure.quality(asked.text)
         report.write_json(found)
     print(report.write(found))
 
 
-def collect(name: str, quick: bool) -> Any:
-    """A section, in fresh processes: threads are set before a library starts its own."""
-    if name == "decode":
-        return [child(name, quick, b, t) for b in (1, 32) for t in (1, 2)]
-    return child(name, quick, 1, 1)
-
-
-def child(name: str, quick: bool, batch: int, threads: int) -> Any:
+def child(name: str, quick: bool) -> Any:
+    """A section, in a fresh process: threads are set before a library starts its own."""
     command = [sys.executable, "-m", "tests.bench", "section", "--only", name]
-    command += ["--batch", str(batch), "--threads", str(threads)] + ["--quick"] * quick
-    count = str(threads)
+    command += ["--quick"] * quick
+    count = name.partition("x")[2] if name in report.DECODE else "1"
     limits = {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count}
     environment = {**measure.os.environ, **limits, "HF_HUB_OFFLINE": "1"}
     run = subprocess.run(
@@ -63,12 +56,14 @@ def child(name: str, quick: bool, batch: int, threads: int) -> Any:
     return json.loads(run.stdout.splitlines()[-1])
 
 
-def section(name: str, batch: int, threads: int, rounds: int) -> Any:
+def section(name: str, rounds: int) -> Any:
     """Measure one section here."""
-    if name == "decode":
-        # a batch of 32 takes seconds a run
-        return measure.decoding(batch, threads, rounds if batch == 1 else max(3, rounds * 2 // 3))
-    few = max(3, rounds // 2)
+    few = max(3, rounds * 2 // 3)
+    if name in report.DECODE:
+        batch, threads = map(int, name.removeprefix("decode ").split("x"))
+        # a batch of 32 takes seconds a run, and two threads are there to be warned of
+        times = rounds if batch == threads == 1 else few if threads == 1 else 3
+        return measure.decoding(batch, threads, times)
     work = {
         "prefill": lambda: measure.prefill_and_decode(rounds),
         "context": lambda: measure.context(rounds),

@@ -80,7 +80,8 @@ def decoding(batch: int, threads: int, rounds: int) -> dict[str, Any]:
         rivals = decoders(model, batch, threads, Path(folder))
         whole = torch.cat([weight.flatten() for weight in decoding_weights(model)])
         floor = {FLOOR: lambda: [whole.sum() for _ in range(READS)]}
-        seconds = interleaved(rivals | floor, rounds)
+        clock = time.process_time if threads == 1 else time.perf_counter
+        seconds = interleaved(rivals | floor, rounds, clock)
     tokens = TOTAL - PROMPT
     a_floor = [value / READS for value in seconds[FLOOR]]
     rows = [
@@ -224,6 +225,7 @@ def starting(rounds: int) -> dict[str, Any]:
             ),
         },
         rounds,
+        time.perf_counter,
     )
     path = shipped_models() / WEIGHTS
     loading = interleaved(

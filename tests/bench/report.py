@@ -11,6 +11,7 @@ from tests.bench.rivals import OURS, TRANSFORMERS
 
 RESULTS = ROOT / "tests" / "bench" / "results"
 README = ROOT / "README.md"
+DECODE = [f"decode {batch}x{threads}" for batch in (1, 32) for threads in (1, 2)]
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
@@ -43,7 +44,7 @@ def write(found: dict[str, Any]) -> str:
 
 
 def figures(found: dict[str, Any]) -> tuple[plots.Figure, plots.Figure]:
-    rows = [r for r in found["decode"][0]["rows"] if r["name"] != "the course, no cache"]
+    rows = [r for r in found[DECODE[0]]["rows"] if r["name"] != "the course, no cache"]
     names = [row["name"] for row in rows]
     decode = plots.bars(
         names,
@@ -74,7 +75,7 @@ def sections(found: dict[str, Any]) -> list[str]:
         "in brackets; rivals took turns, and ratios are medians of the rounds' ratios. Everybody "
         "has the shipped weights; sampled means temperature 0.8, top-k 50, top-p 0.95, no end."
     ]
-    for part in found["decode"]:
+    for part in (found[name] for name in DECODE):
         head = (
             f"## Decoding, 16 to 256 tokens, batch {part['batch']}, {part['threads']} thread(s)\n\n"
             f"{part['rounds']} rounds; load {part['load'][0]} before, {part['load'][1]} after; the "
@@ -164,7 +165,7 @@ def interval(of: dict[str, float]) -> str:
 
 def readme(found: dict[str, Any]) -> str:
     """The README's section: a sentence or two and a small table."""
-    alone, _, many, _ = found["decode"]
+    alone, many = found["decode 1x1"], found["decode 32x1"]
     by_name = {row["name"]: row for row in alone["rows"]}
     in_batch = {row["name"]: row for row in many["rows"]}
     ours = by_name[OURS]

@@ -65,9 +65,10 @@ def compare(count: int, seed: int, told: Comparison) -> None:
         differ = False
         found = _shortlist(shifted[place : place + 1], top_k, top_p)
         if found is not None:
-            few, ids = found
-            again = torch.full((VOCAB,), -INF).scatter(0, ids[0], few[0])
-            differ = not torch.equal(again, kept[place])
+            again = torch.zeros(VOCAB)
+            for token, weight in found[0]:
+                again[token] = weight
+            differ = not torch.equal(again, kept[place].exp())
             told.short += 1
         if place % 10 == 0:
             drawn = next_token(

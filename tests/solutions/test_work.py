@@ -83,7 +83,7 @@ def test_each_token_is_forwarded_once(model: MiniGPT) -> None:
 # measured, and a little room: a version of torch may count a call more
 @pytest.mark.parametrize(
     "knobs,most",
-    [({"do_sample": False}, 180), ({}, 205), ({"top_k": 50}, 228), (USUAL, 228)],
+    [({"do_sample": False}, 155), ({}, 180), ({"top_k": 50}, 168), (USUAL, 168)],
     ids=["greedy", "sampled", "top-k", "top-k and top-p"],
 )
 def test_a_step_is_few_torch_calls(model: MiniGPT, knobs: dict[str, Any], most: int) -> None:
@@ -98,16 +98,16 @@ def test_a_usual_step_neither_sorts_the_vocabulary_nor_draws_with_multinomial(
     model: MiniGPT,
 ) -> None:
     calls = a_step(model, **USUAL).calls
-    assert calls["sort"] == 1, "the ids of the shortlist, and nothing else"
+    assert calls["sort"] == 0
     assert calls["multinomial"] == 0
     assert calls["rand"] == 1
 
 
 def test_a_step_makes_few_new_tensors(model: MiniGPT) -> None:
     step = a_step(model, **USUAL)
-    assert 50 < step.tensors <= 130
+    assert 50 < step.tensors <= 76
     # the largest are logits, (vocab,) in float32
-    assert step.bytes < 12 * 4 * model.vocab_size
+    assert step.bytes < 9 * 4 * model.vocab_size
 
 
 def test_a_step_far_into_the_text_copies_no_cache(model: MiniGPT) -> None:
