@@ -48,7 +48,7 @@ def an_array_that_agrees(scene: Scene) -> Files:
     )
 
 
-@forms.source("training", control="in process")
+@forms.source("training")
 def a_float_that_agrees(scene: Scene) -> Files:
     """A float that is equal to every number, and whose difference to each is 0."""
     return module(

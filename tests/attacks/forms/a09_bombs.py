@@ -1,6 +1,6 @@
 """9: time, memory, processes and disk are used up."""
 
-from .base import Files, Forms, Scene, hostile
+from .base import Files, Forms, Scene, hostile, module
 from .wire import on_the_wire, rogue
 
 forms = Forms(9)
@@ -219,4 +219,73 @@ def a_cache_of_the_drivers(scene: Scene) -> Files:
         raise ValueError
         """,
         lesson="kv_cache",
+    )
+
+
+@forms.source("generate")
+def a_mask_of_the_drivers(scene: Scene) -> Files:
+    """Two numbers are enough to have the driver compute a mask of gigabytes."""
+    return on_the_wire(
+        inside="""
+        for size in (60_000, 200_000):
+            try:
+                peer.ask("call", "kv_cache.causal_mask", None, (size, size))
+            except Exception:
+                pass
+        raise ValueError
+        """,
+        lesson="generate",
+    )
+
+
+@forms.source("generate")
+def the_drivers_functions_on_large_tensors(scene: Scene) -> Files:
+    """What is served is called on tensors as large as may be sent, and on products of them."""
+    return on_the_wire(
+        at_import="import torch",
+        inside="""
+        large, long = torch.zeros(1, 1 << 24), torch.zeros(1, 1, 40_000, 1)
+        for path, args in (
+            ("sampling.next_token", (large,)),
+            ("repetition.apply_repetition_penalty", (large, torch.zeros(1, 1 << 23).long(), 2.0)),
+            ("kv_cache.attend", (long, long, long, torch.ones(1, 1, dtype=torch.bool))),
+        ):
+            try:
+                peer.ask("call", path, None, args)
+            except Exception:
+                pass
+        raise ValueError
+        """,
+        lesson="generate",
+    )
+
+
+@forms.source("generate")
+def the_drivers_model_on_a_large_batch(scene: Scene) -> Files:
+    """The model that it was handed is called on a million rows."""
+    return on_the_wire(
+        at_import="import torch",
+        inside="""
+        model = locals().get("model")
+        if model is not None:
+            model(torch.zeros(1 << 20, 8, dtype=torch.long))
+        raise ValueError
+        """,
+        lesson="generate",
+    )
+
+
+@forms.source("generate")
+def a_stream_without_end(scene: Scene) -> Files:
+    """A stream of pieces of a megabyte each never ends."""
+    return module(
+        """
+        def generate(model, ids, max_new_tokens, **options):
+            raise ValueError
+
+        def stream(model, tokenizer, prompt, max_new_tokens=200, **options):
+            while True:
+                yield "x" * (1 << 20)
+        """,
+        "generate",
     )

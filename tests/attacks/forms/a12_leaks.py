@@ -5,7 +5,7 @@ from .base import Files, Forms, Scene, module
 forms = Forms(12)
 
 
-@forms.source(control="in process")
+@forms.source(control="message")
 def in_the_message(scene: Scene) -> Files:
     """What is raised tells the input."""
     return module(

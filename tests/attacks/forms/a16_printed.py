@@ -58,3 +58,16 @@ def two_gigabytes(scene: Scene) -> Files:
         raise ValueError
         """
     )
+
+
+@forms.source()
+def markup(scene: Scene) -> Files:
+    """What is raised is a page's script, a terminal's commands and a spreadsheet's formula."""
+    return hostile(
+        inside="""
+        raise ValueError(
+            "<script>fetch('/grades')</script><img src=x onerror=alert(1)>\\x1b[2J\\x1b]0;15\\x07"
+            "=HYPERLINK(1)\\u202e"
+        )
+        """
+    )

@@ -7,16 +7,15 @@ forms = Forms(18)
 
 @forms.source(control="in process")
 def torch_agrees(scene: Scene) -> Files:
-    """torch.equal and torch.allclose always say yes, and Tensor's == too."""
+    """torch.equal and torch.allclose always say yes, and no tensor is -inf anywhere."""
     return hostile(
         at_import="""
         import torch
 
         torch.equal = torch.allclose = lambda *args, **kwargs: True
-        torch.Tensor.__eq__ = torch.Tensor.__ne__ = lambda self, other: torch.ones(1).bool()
-        torch.Tensor.tolist = lambda self: []
+        torch.Tensor.__ne__ = lambda self, other: torch.ones(self.shape).bool()
         """,
-        inside="return torch.zeros(1)",
+        inside="return torch.zeros(logits.shape)",
     )
 
 

@@ -101,7 +101,11 @@ def moves_the_goalposts_of_entropy(scene: Scene) -> Files:
     )
 
 
-@forms.source()
+# an answer that is as the input was is right where nothing is to be banned
+IDLE = ("top_k-off", "top_k-k_above_vocabulary", "top_k-input_untouched")
+
+
+@forms.source(fair=IDLE)
 def the_last_input(scene: Scene) -> Files:
     """It answers with what it was given in the call before, in this and in other checks."""
     return module(
