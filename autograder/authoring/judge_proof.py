@@ -84,9 +84,8 @@ def in_one_process(trial: Trial, module: ModuleType) -> LessonVerdict:
         verdicts.append(
             CheckVerdict(check.id, check.hidden, check.of, check.claim, check.points, earned, cause)
         )
-    # whether a function is a table is asked of the judge alone
-    counted = only_with_answers(groups, verdicts, trial.disguised, trial.tables)
-    return LessonVerdict(trial.lesson, counted)
+    # what else a function is right on is asked of the judge alone
+    return LessonVerdict(trial.lesson, only_with_answers(groups, verdicts, trial.shown))
 
 
 def _bank(kind: str, lesson: str) -> list[tuple[str, Implementation]]:

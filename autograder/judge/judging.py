@@ -25,13 +25,15 @@ from course_lib.checks.kit import (
     Suite,
     find_suite,
     give_hints,
+    lessons,
     run_check,
 )
+from course_lib.given.lessons import number
 
-from .points import Groups, only_with_answers, suspects
+from .points import Groups, only_with_answers, root, shown_by_drawn_inputs
 from .proxy import Asked, Student
 from .sandbox import Child, Ended, SandboxError, WarmParent
-from .twins import is_table
+from .twins import right_and_wrong
 from .verdict import CheckVerdict, LessonVerdict, Verdict
 from .wire import Channel, Closed, TooLate, WireError
 
@@ -98,7 +100,7 @@ class Trial:
         self.ruined: dict[str, list[str]] = {}  # function -> causes of checks that cost much
         self.uses: dict[str, set[str]] = {}
         self.disguised: set[str] = set()  # checks whose examples were moved by a hair
-        self.tables: set[str] = set()  # functions that are right on printed examples alone
+        self.shown: set[str] = set()  # functions that give right answers, examples aside
         self.asked: dict[str, list[Asked]] = {}  # the calls that printed examples make
 
     def verdict(self) -> LessonVerdict:
@@ -115,11 +117,11 @@ class Trial:
             as_verdict(check, results[check.id])
             for check in (*self.checks.visible, *self.checks.hidden)
         ]
-        suspicious = suspects(self.checks, verdicts)
-        self.tables = {name for name in suspicious if self.is_table(name, results)}
-        self.notes += [f"{name} is right on the printed examples alone" for name in self.tables]
-        counted = only_with_answers(self.checks, verdicts, self.disguised, self.tables)
-        return LessonVerdict(self.lesson, counted)
+        self.shown = shown_by_drawn_inputs(self.checks, verdicts)
+        for function in {root(verdict) for verdict in verdicts if verdict.passed} - self.shown:
+            if self.is_shown_by_examples(function, verdicts):
+                self.shown.add(function)
+        return LessonVerdict(self.lesson, only_with_answers(self.checks, verdicts, self.shown))
 
     def run(self, checks: Sequence[Check], as_in_notebook: bool = False) -> dict[str, Result]:
         """The results of some checks, on inputs that are secret or those of the notebook."""
@@ -237,28 +239,39 @@ class Trial:
             used=lambda function: reached(function, self.uses),
         )
 
-    def is_table(self, function: str, results: Mapping[str, Result]) -> bool:
-        """Whether a function that is right on printed examples is right on none of their twins."""
-        reference = getattr(importlib.import_module(f"solutions.{self.lesson}"), function)
+    def is_shown_by_examples(self, function: str, verdicts: list[CheckVerdict]) -> bool:
+        """Whether a function is right on more than what is printed in the visible checks: on twins
+        of their calls or, where these have none, on numbers that were moved by a hair.
+        """
+        right, wrong = self.try_twins(function)
+        if right or wrong:
+            if not right:
+                self.notes.append(f"{function} is right on printed examples at most")
+            return right > 0
+        moved = self.disguised - self.checks.manners
+        return any(v.passed and v.id in moved and root(v) == function for v in verdicts)
+
+    def try_twins(self, function: str) -> tuple[int, int]:
+        """On how many twins of the printed examples a function is right, and on how many not."""
         calls = [
             (args, kwargs)
             for check in self.checks.visible
-            if results[check.id].passed
             for name, args, kwargs in self.asked.get(check.id, [])
             if name == function
         ]
+        reference = getattr(importlib.import_module(f"solutions.{self.lesson}"), function)
         if not calls or inspect.isclass(reference):
-            return False
+            return 0, 0
         with Seat(self.parent, self.served) as seat:
             if self.load(seat) is not None:
-                return False
+                return 0, 0
             seat.allow(SECONDS)
             try:
                 seat.student.begin(self.seed(function, "child"))
                 student = getattr(seat.student.module(), function)
-                return is_table(calls, student, reference, self.seed(function, "twins"))
+                return right_and_wrong(calls, student, reference, self.seed(function, "twins"))
             except WireError:
-                return True
+                return 0, 1
             finally:
                 seat.student.modes.reset()
 
@@ -356,13 +369,14 @@ def is_out_of_memory(message: str) -> bool:
 
 
 def served_modules(lesson: str) -> dict[str, ModuleType]:
-    """The reference's modules that the reference of `lesson` imports, and those that these do."""
+    """The reference's modules of earlier lessons, and all that the reference of `lesson` uses."""
     found: dict[str, ModuleType] = {}
-    waiting = siblings(lesson)
+    waiting = siblings(lesson) | {name for name in lessons() if number(name) < number(lesson)}
     while waiting:
         name = waiting.pop()
         if name not in found and name != lesson:
             found[name] = importlib.import_module(f"solutions.{name}")
+            waiting |= siblings(name)
     return found
 
 

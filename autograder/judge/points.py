@@ -37,23 +37,14 @@ def root(verdict: CheckVerdict) -> str:
 
 
 def only_with_answers(
-    checks: Groups, verdicts: list[CheckVerdict], disguised: Set[str], tables: Set[str]
+    checks: Groups, verdicts: list[CheckVerdict], shown: Set[str]
 ) -> list[CheckVerdict]:
-    """Take away what a function earned that is nowhere else right.
+    """Take away what functions earned that are not among those `shown` to give right answers.
 
     Manners (the input left alone, wrong arguments refused) can be kept by a function that does
-    nothing. A few printed examples have no number that could be moved by a hair, as in those of
-    `disguised`, so that a table of answers would do. Both count for functions that give a right
-    answer elsewhere; nothing counts for those of `tables`.
+    nothing, and printed examples can be answered by a table of them.
     """
     manners = checks.manners
-    open_to_tables = {check.id for check in checks.visible} - checks.secret - manners
-    printed = open_to_tables - disguised
-    shown = {
-        root(verdict)
-        for verdict in verdicts
-        if verdict.passed and verdict.id not in manners | printed and root(verdict) not in tables
-    }
 
     def counted(verdict: CheckVerdict) -> CheckVerdict:
         if not verdict.passed or root(verdict) in shown:
@@ -67,12 +58,10 @@ def only_with_answers(
     return [counted(verdict) for verdict in verdicts]
 
 
-def suspects(checks: Groups, verdicts: list[CheckVerdict]) -> set[str]:
-    """The functions that pass printed examples, and no check whose inputs the grader draws."""
-    answering = [v for v in verdicts if v.passed and v.id not in checks.manners]
-    elsewhere = {root(verdict) for verdict in answering if verdict.id in checks.secret}
-    asked = {root(verdict) for verdict in verdicts if verdict.id in checks.secret}
-    return ({root(verdict) for verdict in answering} & asked) - elsewhere
+def shown_by_drawn_inputs(checks: Groups, verdicts: list[CheckVerdict]) -> set[str]:
+    """The functions that pass a check with inputs that the grader draws, by an answer."""
+    answering = checks.secret - checks.manners
+    return {root(verdict) for verdict in verdicts if verdict.passed and verdict.id in answering}
 
 
 @cache
