@@ -128,10 +128,10 @@ def next_token(
         # filters never remove the best token, but a wrong knob is told all the same
         top_p_filter(top_k_filter(best, top_k), top_p)
         return greedy(logits)
+    if (shortlist := _shortlist(logits, temperature, top_k, top_p)) is not None:
+        return _draw(shortlist, logits, generator)
     # softmax does not feel a shift; with the best at 0 no small temperature can overflow
     logits = apply_temperature(logits - best, temperature)
-    if (shortlist := _shortlist(logits, top_k, top_p)) is not None:
-        return _draw(shortlist, logits, generator)
     logits = top_p_filter(top_k_filter(logits, top_k), top_p)
     # exp is the softmax but for its division, and `sample` divides
     return sample(logits.exp(), generator)
@@ -141,15 +141,16 @@ def next_token(
 ### BEGIN SOLUTION
 def _shortlist(
     logits: Float[Tensor, "batch vocab"],
+    temperature: float,
     k: int | None,
     p: float | None,
     largest_nucleus: int = 256,
 ) -> list[list[tuple[int, float]]] | None:
-    """What both filters leave of logits whose best is 0: a row's (id, weight), by rising id.
+    """What temperature and both filters leave of each row: (id, weight), by rising id.
 
-    These are the very tokens that `top_p_filter(top_k_filter(logits, k), p)` keeps, found without
-    sorting the vocabulary. None where the best few tokens can't tell: the filters are off or
-    wrongly set, tokens tie at a border, or the nucleus is very large.
+    These are the very tokens that `apply_temperature`, `top_k_filter` and `top_p_filter` keep one
+    after the other, found without sorting the vocabulary. None where the best few tokens can't
+    tell: the filters are off or wrongly set, tokens tie at a border, or the nucleus is very large.
 
     In Python, since some fifty numbers are sooner looked at than handed to torch, call by call.
     """
@@ -159,8 +160,12 @@ def _shortlist(
     size = int(size)
     # one token more than wanted, to see what follows the last
     best, ids = logits.topk(size + 1)
-    names, scores, weights = ids.tolist(), best.tolist(), best.exp().tolist()
-    totals = None if k else logits.exp().double().sum(dim=-1).tolist()
+    few = apply_temperature(best - best[:, :1], temperature)
+    names, scores, weights = ids.tolist(), few.tolist(), few.exp().tolist()
+    totals = None
+    if not k:
+        every = apply_temperature(logits - best[:, :1], temperature)
+        totals = every.exp().double().sum(dim=-1).tolist()
     shortlist = []
     for row, score in enumerate(scores):
         mass = _running_sums(weights[row][:size])

@@ -205,10 +205,11 @@ def continue_text(
     text = [int(token) for token in ids]
     for token in text:
         logits = step(token)
-    for made in range(1, max_new_tokens + 1):
-        u = 0.0
-        if do_sample and temperature > 0:
-            u = torch.rand(1, dtype=torch.float64, generator=generator).item()
+    us = [0.0] * max_new_tokens
+    if do_sample and temperature > 0:
+        # one a step, as `generate` draws them, but in one call
+        us = torch.rand(max_new_tokens, dtype=torch.float64, generator=generator).tolist()
+    for made, u in enumerate(us, start=1):
         token = choose(logits, temperature if do_sample else 0.0, top_k or 0, top_p, u)
         text.append(token)
         if token == eos_id or made == max_new_tokens or step.length == step.block_size:

@@ -63,7 +63,7 @@ def compare(count: int, seed: int, told: Comparison) -> None:
     told.rows += count
     for place in range(count):
         differ = False
-        found = _shortlist(shifted[place : place + 1], top_k, top_p)
+        found = _shortlist(rows[place : place + 1], temperature, top_k, top_p)
         if found is not None:
             again = torch.zeros(VOCAB)
             for token, weight in found[0]:

@@ -26,8 +26,10 @@ def test_the_comparison_would_see_a_shortlist_that_keeps_one_token_too_few(
 ) -> None:
     right = sampling._shortlist
 
-    def short_of_one(logits: Tensor, top_k: int | None, top_p: float | None) -> object:
-        return right(logits, top_k - 1 if top_k else top_k, top_p)
+    def short_of_one(
+        logits: Tensor, temperature: float, top_k: int | None, top_p: float | None
+    ) -> object:
+        return right(logits, temperature, top_k - 1 if top_k else top_k, top_p)
 
     monkeypatch.setattr("tests.solutions.shortlist._shortlist", short_of_one)
     assert compare_all(500).differ > 0
