@@ -57,7 +57,7 @@ class Attention(nn.Module):
         attention_mask: Bool[Tensor, "batch keys"] | None,
     ) -> Float[Tensor, "batch pos width"]:
         # (B, T, 3W) -> (B, T, 3, H, D) -> three tensors of (B, H, T, D)
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(x).view(*x.shape[:2], 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
         if cache is not None:
             # the cache adds k and v to those it holds and lets q look at all of them
             y = cache.attend(self.layer, q, k, v, attention_mask)
