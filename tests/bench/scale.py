@@ -76,8 +76,7 @@ def graded(folder: Path, students: int, workers: int) -> dict[str, Any]:
     assert f"{students} graded, 0 unchanged, 0 failed" in first["said"], first["said"]
     again = watched(classroom, workers)
     assert f"0 graded, {students} unchanged, 0 failed" in again["said"], again["said"]
-    print(f"{students}: {first['seconds']} s", file=sys.stderr, flush=True)
-    return {
+    row = {
         "students": students,
         "seconds": first["seconds"],
         "start_seconds": first["start"],
@@ -92,6 +91,8 @@ def graded(folder: Path, students: int, workers: int) -> dict[str, Any]:
         "all_peak_mb": first["all_mb"],
         "disk_mb": round(size_of(classroom.root) / MB, 1),
     }
+    print(json.dumps(row), file=sys.stderr, flush=True)
+    return row
 
 
 def watched(classroom: Classroom, workers: int) -> dict[str, Any]:
