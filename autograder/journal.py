@@ -121,8 +121,8 @@ class Journal:
 
     def tidy(self) -> None:
         """Remove what a kill in the middle of a write left."""
-        for folder in self.folder.rglob("*"):
-            if folder.is_dir():
+        for name in ("journal", "grades"):
+            for folder in (self.folder / name).glob("*/"):
                 remove_parts(folder)
 
     @property

@@ -15,7 +15,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from functools import cache
@@ -159,7 +159,8 @@ def verdict_on(classroom: Classroom, submission: Submission) -> LessonVerdict:
     if verdict is None:
         (outcome,) = grade([submission], _pool(), grading.settings, ahead=1)
         if outcome.verdict is None:
-            _pool.cache_clear()
+            if isinstance(outcome.failure, BrokenExecutor):
+                _pool.cache_clear()  # the next submission gets a pool of its own
             raise CourseError(f"{submission.student}, {submission.lesson}: {outcome.why}")
         verdict = outcome.verdict
         grading.journal.keep(key, verdict)

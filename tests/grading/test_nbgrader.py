@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from traitlets.config import PyFileConfigLoader
 from autograder import nbgrader_hooks
 from autograder.authoring.layout import ROOT
 from autograder.authoring.strip import strip
-from autograder.classroom import Classroom
+from autograder.classroom import Classroom, read_classroom
+from autograder.gradebook import Gradebook
 from tests.authoring.test_leaks import (
     canaries,
     claims_of_hidden_checks,
@@ -27,6 +29,7 @@ from tests.authoring.test_leaks import (
     found_in,
 )
 from tests.grading import fake
+from tests.grading.conftest import WHEN
 from tests.grading.dump import dump, scores
 from tests.grading.packs import LESSON, REFERENCE, STUB, answered, notebook, work
 from tests.grading.test_grading import by_hand, grade_by_hand
@@ -132,6 +135,29 @@ def test_a_manual_grade_survives_the_button(
     grade_by_hand(classroom, "right", 1.5, "good")
     autograde(api, "right")
     assert by_hand(classroom, "right")[::2] == (1.5, "good")
+
+
+def test_late_ones_lose_by_nbgraders_plugin_what_they_lose_by_its_button(
+    classroom: Classroom, hand_in: HandIn, run: Run, api: NbGraderAPI
+) -> None:
+    config = classroom.root / "nbgrader_config.py"
+    zero = 'get_config().LateSubmissionPlugin.penalty_method = "zero"\n'
+    config.write_text(config.read_text("utf-8") + zero, "utf-8")
+    api.update_config(PyFileConfigLoader(config.name, path=str(classroom.root)).load_config())
+    hand_in("early", work(), WHEN - timedelta(hours=2))
+    hand_in("late", work())
+    with Gradebook(read_classroom(classroom.root)) as book:
+        book.register(LESSON)
+    with api.gradebook as book:
+        due = (WHEN - timedelta(hours=1)).replace(tzinfo=None)
+        book.update_or_create_assignment(LESSON.slug, duedate=due)
+    run()
+    before = dump(classroom.root)
+    assert sum("'late'" in row and row.endswith(" 15.0)") for row in before) == 20
+    assert not any("'early'" in row and row.endswith(" 15.0)") for row in before)
+    for student in ("early", "late"):
+        autograde(api, student)
+    assert dump(classroom.root) == before
 
 
 def test_one_that_cannot_be_judged_is_told_and_leaves_nothing_half_done(
