@@ -196,7 +196,10 @@ class Trial:
         if fault is not None:
             cause = self.end(seat, fault)
             calls = f"called {result.calls[-1].describe()}\n" if result.calls else ""
-            return self.failed(check, cause, f"{calls}{EXPLAINED[cause]}", result)
+            result = self.failed(check, cause, f"{calls}{EXPLAINED[cause]}", result)
+        # outcomes are small, and enough for the diagnosis; answers may be as large as a frame
+        for call in result.calls:
+            call.arguments, call.returned, call.raised = [], None, None
         if result.cause == "raised" and is_out_of_memory(result.message):
             result.cause = "out of memory"
         return result

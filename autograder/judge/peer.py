@@ -116,22 +116,38 @@ class Peer:
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Have the other side do something; returns or raises what that returned or raised."""
+        kind, value = self.converse(op, on, name, (args, kwargs or {}))
+        if kind == "return":
+            return value
+        if kind == "stop":
+            raise StopIteration(value)
+        if not isinstance(value, dict):
+            raise ProtocolError("an exception is none")
+        raise self.make_error(value)
+
+    def converse(self, op: str, on: Any, name: str | None, arguments: Any) -> tuple[str, Any]:
+        """Send what is asked, answer what is asked meanwhile; the kind of the reply and its value.
+
+        What it raises and returns holds on to no frame: an exception keeps the variables of all
+        functions that it came through, and a check keeps its exceptions.
+        """
         encoder = Encoder(self.export, self.held, self.disguise)
         message = {
             "op": op,
             "on": encoder.encode(on),
             "name": name,
-            "value": encoder.encode((args, kwargs or {})),
+            "value": encoder.encode(arguments),
             "modes": self.modes.now(),
         }
         self.channel.send(message, encoder.buffers)
         while True:
             message, buffers = self.channel.receive()
             if message.get("op") in ("return", "raise", "stop"):
-                return self.take_reply(message, buffers, encoder.mutables)
+                return message["op"], self.take_reply(message, buffers, encoder.mutables)
             self.answer(message, buffers)
 
     def take_reply(self, message: dict[str, Any], buffers: bytearray, sent: list[Any]) -> Any:
+        """The value of a reply; arguments and mode become what the call has made of them."""
         decoder = Decoder(buffers, self.find)
         value = decoder.decode(message.get("value"))
         for change in a_list(message.get("changed")):
@@ -144,13 +160,7 @@ class Peer:
             except RuntimeError as error:  # memory that cannot be written to
                 raise ProtocolError("an argument cannot have changed like that") from error
         self.modes.follow(message.get("modes"))
-        if message["op"] == "return":
-            return value
-        if message["op"] == "stop":
-            raise StopIteration(value)
-        if not isinstance(value, dict):
-            raise ProtocolError("an exception is none")
-        raise self.make_error(value)
+        return value
 
     # --- answering ---
 

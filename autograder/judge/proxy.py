@@ -51,14 +51,14 @@ class Student(Peer):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        if self.fault is not None:
-            raise self.fault
-        try:
-            return super().ask(op, on, name, args, kwargs)
-        except WireError as error:
-            # a check may swallow it as it does any exception, the judge must not
-            self.fault = error
-            raise
+        if self.fault is None:
+            try:
+                return super().ask(op, on, name, args, kwargs)
+            except WireError as error:
+                # a check may swallow it as it does any exception, the judge must not; without the
+                # frames that it came through, which hold what the child sent
+                self.fault = type(error)(str(error))
+        raise self.fault
 
     # --- what the judge does ---
 
