@@ -18,6 +18,16 @@ def find_home(package: str, start: Path) -> Path | None:
     return None
 
 
+def find_class_home(start: Path) -> Path | None:
+    """Where `autograder` is for a class in a folder of its own: the course that .venv belongs to.
+
+    None if there is no `nbgrader_config.py` from `start` upwards, which makes a folder a class.
+    """
+    home = Path(sys.prefix).parent
+    is_class = any((folder / "nbgrader_config.py").is_file() for folder in (start, *start.parents))
+    return home if is_class and (home / "autograder" / "__main__.py").is_file() else None
+
+
 def environment(home: Path, inherited: dict[str, str]) -> dict[str, str]:
     """`inherited` with `home` first on PYTHONPATH and this interpreter's folder first on PATH."""
 
@@ -34,6 +44,8 @@ def environment(home: Path, inherited: dict[str, str]) -> dict[str, str]:
 def launch(command: str, package: str, arguments: list[str]) -> int:
     """Run `python -m package` of the nearest home; returns its exit code, or 2 if there is none."""
     home = find_home(package, Path.cwd())
+    if home is None and package == "autograder":
+        home = find_class_home(Path.cwd())
     if home is None:
         print(
             f"{command}: no folder here or above holds {package}/; "

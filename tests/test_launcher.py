@@ -104,6 +104,19 @@ def test_a_file_where_we_stand_never_replaces_a_library(tmp_path: Path) -> None:
     assert not Path(report["random"]).is_relative_to(home)
 
 
+def test_a_class_in_a_folder_of_its_own_is_graded_by_the_course_of_this_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The example in INSTRUCTORS.md was refused: no folder above the class holds autograder/."""
+    home = make_home(tmp_path / "course", "autograder")
+    monkeypatch.setattr(sys, "prefix", str(home / ".venv"))
+    below = tmp_path / "class" / "submitted"
+    below.mkdir(parents=True)
+    assert course_launcher.find_class_home(below) is None
+    (tmp_path / "class" / "nbgrader_config.py").touch()
+    assert course_launcher.find_class_home(below) == home
+
+
 @pytest.mark.parametrize("command", ["course", "autograder"])
 def test_without_a_home_one_line_says_where_to_go_and_the_exit_code_is_2(
     tmp_path: Path, command: str
