@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import (
@@ -177,7 +178,11 @@ def local_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def end_with_parent() -> None:
-    """Let this process end when its parent is gone: a killed parent closes no queue."""
+    """Let this process end when its parent is gone: a killed parent closes no queue.
+
+    Ctrl-C is the parent's to answer, though the terminal tells everyone.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is None:
         return
