@@ -20,6 +20,7 @@ from ..judge.points import only_with_answers
 from ..judge.sandbox import WarmParent
 from ..judge.verdict import CheckVerdict, LessonVerdict
 from .sources import as_source, reference_source
+from .sources_proof import differing_sources
 
 SECRET = b"the secret of the proof"
 
@@ -42,7 +43,8 @@ class AsPrinted(Trial):
 
 def prove_judge(lesson: str, parent: WarmParent) -> JudgeProof:
     """Judge the reference and all of the bank's implementations of a lesson."""
-    proof = JudgeProof(lesson)
+    # the judge is given files: are they what the bank says they are?
+    proof = JudgeProof(lesson, faults=differing_sources(lesson))
     right = {"the reference": reference_source(lesson)}
     right |= {f"variant {n}": as_source(i) for n, i in _bank("variants", lesson)}
     wrong = {f"mistake {n}": as_source(i) for n, i in _bank("mistakes", lesson)}

@@ -51,7 +51,7 @@ def outcomes(lesson: str, source: str, only: list[Check] | None = None) -> list[
 
 @pytest.mark.parametrize("lesson", lessons())
 def test_a_source_does_in_the_checks_what_the_bank_builds(lesson: str) -> None:
-    """A slice of the bank; `make proof` does the same for all of it."""
+    """A slice of the bank; `make proof` goes through all of it."""
     chosen = [
         one
         for number, one in enumerate(bank(lesson))
