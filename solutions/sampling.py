@@ -162,23 +162,24 @@ def _shortlist(
     best, ids = logits.topk(size + 1)
     few = apply_temperature(best - best[:, :1], temperature)
     names, scores, weights = ids.tolist(), few.tolist(), few.exp().tolist()
-    totals = None
+    totals: list[float] = []
     if not k:
         every = apply_temperature(logits - best[:, :1], temperature)
         totals = every.exp().double().sum(dim=-1).tolist()
     shortlist = []
     for row, score in enumerate(scores):
-        mass = _running_sums(weights[row][:size])
-        if totals is None:
-            goal, clear = p * mass[-1], score[size - 1] > score[size]
-        else:
-            goal = p * totals[row]
-            # the filter adds up in another order: where rounding might decide, it has to
-            near = any(abs(end - goal) < 1e-9 * totals[row] for end in mass)
-            clear = mass[-1] > goal and not near
-        # the tokens whose mass stays below p, and the one that crosses it
-        count = sum(end < goal for end in mass) + 1 if p < 1 else size
-        if not (clear and score[count - 1] > score[count]):
+        # the filter adds up in float64 too, in another order: where that might decide, it has to
+        total = math.fsum(weights[row][:size]) if k else totals[row]
+        goal, rounding = p * total, 1e-9 * total
+        mass, count = 0.0, 0
+        # up to the token that crosses p, and that one; all of them if p is off
+        for weight in weights[row][:size]:
+            mass, count = mass + weight, count + 1
+            if p < 1 and mass > goal - rounding:
+                break
+        crossed = p == 1 or mass > goal + rounding
+        border = score[count - 1] > score[count]
+        if not (crossed and border and (not k or score[size - 1] > score[size])):
             return None
         shortlist.append(sorted(zip(names[row][:count], weights[row], strict=False)))
     return shortlist

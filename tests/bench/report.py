@@ -72,10 +72,11 @@ def sections(found: dict[str, Any]) -> list[str]:
     told = [
         f"{where['cpu']}, {where['cores']} cores, {where['capability']}; {where['system']}; "
         f"{versions}; {where['date']}. All figures are medians, with the 10th and 90th percentile "
-        "in brackets; rivals took turns, and ratios are medians of the rounds' ratios. Everybody "
+        "in brackets; rivals took turns, and ratios are medians of the rounds' ratios. On one "
+        "thread the clock is the processor's time, on two that on the wall. Everybody "
         "has the shipped weights; sampled means temperature 0.8, top-k 50, top-p 0.95, no end."
     ]
-    for part in (found[name] for name in DECODE):
+    for part in (found[name] for name in DECODE if name in found):
         head = (
             f"## Decoding, 16 to 256 tokens, batch {part['batch']}, {part['threads']} thread(s)\n\n"
             f"{part['rounds']} rounds; load {part['load'][0]} before, {part['load'][1]} after; the "
