@@ -11,6 +11,7 @@ from typing import Any
 
 from .modes import Modes
 from .wire import (
+    MOST_ELEMENTS,
     Channel,
     Decoder,
     Encoder,
@@ -26,7 +27,7 @@ from .wire import (
 )
 
 DEEPEST_CALL = 40  # calls within calls
-MOST_OBJECTS = 100_000  # objects that one side may show the other in one check
+MOST_OBJECTS = 10_000  # objects that one side may show the other in one check
 
 
 class Peer:
@@ -45,6 +46,7 @@ class Peer:
         self.shown: list[Any] = []
         self.places: dict[int, int] = {}  # id of a shown object -> its place
         self.seen: dict[int, Any] = {}  # the other side's number -> what stands for its object
+        self.elements = self.channel.taken = 0
 
     # --- what the subclasses give ---
 
@@ -159,8 +161,15 @@ class Peer:
                 restore(sent[place], changed)
             except RuntimeError as error:  # memory that cannot be written to
                 raise ProtocolError("an argument cannot have changed like that") from error
+        self.count(decoder)
         self.modes.follow(message.get("modes"))
         return value
+
+    def count(self, decoder: Decoder) -> None:
+        """Count what tensors stand for: they are short on the wire if their elements are one."""
+        self.elements += decoder.elements
+        if self.elements > MOST_ELEMENTS:
+            raise ProtocolError("its tensors have more elements than they may have in one check")
 
     # --- answering ---
 
@@ -173,6 +182,7 @@ class Peer:
         value = decoder.decode(message.get("value"))
         if not isinstance(value, tuple) or [type(x) for x in value] != [tuple, dict]:
             raise ProtocolError("a call has no arguments")
+        self.count(decoder)
         before = [remember(mutable) for mutable in decoder.mutables]
         self.modes.follow(message.get("modes"))
         reply: dict[str, Any]

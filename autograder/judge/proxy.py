@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import inspect
-import math
 from collections.abc import Callable, Iterator
 from traceback import FrameSummary
 from typing import Any
@@ -12,7 +11,9 @@ from typing import Any
 import torch
 
 from course_lib.checks.load import COURSE_LIB
+from course_lib.checks.record import snapshot
 
+from .costs import Account
 from .peer import Peer
 from .wire import Channel, ProtocolError, WireError, a_list, a_name, a_public_name, clean
 
@@ -21,7 +22,7 @@ CONSTANT = ("block_size", "vocab_size", "n_layers", "n_heads", "head_dim")
 READABLE = {*CONSTANT, "training", "length"}
 CALLABLE = {None, "eval", "train", "encode", "decode", "append", "attend", "reset"}
 Asked = tuple[str, tuple[Any, ...], dict[str, Any]]  # a function's name and what it was called on
-LARGEST_RESULT = 1 << 26  # numbers that the driver computes at once for a learner's code
+MOST_NAMES = 200  # of a module, of a class, of a function's parameters
 LONGEST_MESSAGE = 4_000
 NOISE = 5e-5  # the width of the disguise of a number, relative to it
 
@@ -40,6 +41,7 @@ class Student(Peer):
         self.uses: dict[str, set[str]] = {}
         self.fault: WireError | None = None  # why the conversation ended, if it did
         self.noise: int | None = None  # the seed of the disguise of inputs, if they get one
+        self.account = Account()  # what the learner's code had the driver set aside in this check
         self.asked: list[Asked] = []  # the calls of this check
         self.is_disguised = False  # whether a call of this check got numbers that it does not print
 
@@ -76,7 +78,7 @@ class Student(Peer):
         told = self.ask("load", None, None, (lesson, texts, served))
         if not isinstance(told, dict):
             raise ProtocolError("the module tells nothing of itself")
-        self.names = {a_public_name(n): described(d) for n, d in a_dict(told.get("names")).items()}
+        self.names = {a_public_name(n): described(d) for n, d in a_few(told.get("names")).items()}
         self.uses = {
             a_path(n): {a_path(x) for x in a_list(used)}
             for n, used in a_dict(told.get("uses")).items()
@@ -91,6 +93,7 @@ class Student(Peer):
         self.noise = noise
         self.is_disguised = False
         self.asked = []
+        self.account = Account()
         self.forget()
         self.modes.reset()
         self.ask("begin", None, None, (seed,))
@@ -107,7 +110,8 @@ class Student(Peer):
 
     def function(self, name: str, names: list[str]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            self.asked.append((name, args, kwargs))
+            # as they are now: the child tells what the call has made of its arguments
+            self.asked.append((name, *snapshot_all(args, kwargs)))
             return self.ask("call", name, None, args, kwargs)
 
         call.__name__ = name
@@ -157,8 +161,7 @@ class Student(Peer):
         if not self.is_shown(on):
             raise ProtocolError("that object is not the driver's")
         if op == "call" and name in CALLABLE:
-            if name is None and hasattr(on, "vocab_size"):
-                refuse_huge("logits", on.vocab_size, *shape_of(args))
+            self.account.weigh(on, name, args, kwargs)
             return (on if name is None else getattr(on, name))(*args, **kwargs)
         if op == "get" and name in READABLE:
             return getattr(on, name)
@@ -179,10 +182,7 @@ class Student(Peer):
         target: Any = None if name.startswith("_") else getattr(module, name, None)
         if module is None or getattr(target, "__module__", None) != module.__name__:
             raise ProtocolError("that function is not served")
-        if inspect.isclass(target) or name == "causal_mask":
-            refuse_huge(name, *(x for x in (*args, *kwargs.values()) if isinstance(x, int)))
-        elif name == "attend":
-            refuse_huge("scores", *shape_of(args)[:3], *shape_of(args[1:])[2:3])
+        self.account.weigh(target, None, args, kwargs)
         return target(*args, **kwargs)
 
     # --- objects and exceptions ---
@@ -192,8 +192,7 @@ class Student(Peer):
         return super().describe(value) | {"constants": constants}
 
     def stand_in(self, number: int, data: dict[str, Any]) -> Any:
-        methods = a_dict(data.get("methods"))
-        takes = {a_public_name(m): [a_name(n) for n in a_list(t)] for m, t in methods.items()}
+        takes = methods_of(data.get("methods"))
         base = ChildIterator if data.get("iterator") is True else ChildObject
         body = {name: child_method(name, names) for name, names in takes.items()}
         return type(a_name(data.get("class")), (base,), body)(self, number)
@@ -207,10 +206,11 @@ class Student(Peer):
         base: type[Exception] = Exception
         for name in a_list(data.get("bases")):
             found = getattr(builtins, name, None) if isinstance(name, str) else None
-            if found in HARMLESS:
+            if isinstance(found, type) and found in HARMLESS:
                 base = found
                 break
-        error = type(a_name(data.get("class")), (base,), {})(clean(str(data.get("message", ""))))
+        message = clean(str(data.get("message", "")))[:LONGEST_MESSAGE]
+        error = type(a_name(data.get("class")), (base,), {})(message)
         error.student_frames = [a_frame(frame) for frame in a_list(data.get("frames", []))[:8]]
         return error
 
@@ -225,6 +225,10 @@ HARMLESS = {
         found, UnicodeError | BaseExceptionGroup | StopIteration | StopAsyncIteration
     )
 } - {Exception}
+
+
+def snapshot_all(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    return tuple(map(snapshot, args)), {name: snapshot(value) for name, value in kwargs.items()}
 
 
 class ChildObject:
@@ -284,13 +288,23 @@ def a_path(value: Any) -> str:
 def described(value: Any) -> dict[str, Any]:
     """What the child tells of a function or class, in the form that it must have."""
     told = a_dict(value)
-    found: dict[str, Any] = {"parameters": [a_name(n) for n in a_list(told.get("parameters"))]}
+    found: dict[str, Any] = {"parameters": names_of(told.get("parameters"))}
     if "methods" in told:
-        methods = a_dict(told["methods"])
-        found["methods"] = {
-            a_public_name(m): [a_name(n) for n in a_list(t)] for m, t in methods.items()
-        }
+        found["methods"] = methods_of(told["methods"])
     return found
+
+
+def methods_of(value: Any) -> dict[str, list[str]]:
+    return {a_public_name(name): names_of(taken) for name, taken in a_few(value).items()}
+
+
+def names_of(value: Any) -> list[str]:
+    return [a_name(name) for name in a_list(value)[:MOST_NAMES]]
+
+
+def a_few(value: Any) -> dict[Any, Any]:
+    """A table that is made anew for each check, so that a long one would cost much."""
+    return dict(list(a_dict(value).items())[:MOST_NAMES])
 
 
 def a_dict(value: Any) -> dict[Any, Any]:
@@ -304,15 +318,3 @@ def a_frame(value: Any) -> FrameSummary:
     if type(line) is not int or not all(isinstance(x, str) for x in (lesson, name, text)):
         raise ProtocolError("a place in the code is none")
     return FrameSummary(str(COURSE_LIB / f"{lesson[:40]}.py"), line, name[:100], line=text[:300])
-
-
-def shape_of(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape of the first argument, if it is a tensor."""
-    return tuple(args[0].shape) if args and isinstance(args[0], torch.Tensor) else ()
-
-
-def refuse_huge(what: str, *sizes: int) -> None:
-    """A learner's code may have the driver compute, but not fill the driver's memory."""
-    numbers = math.prod(max(1, size) for size in sizes)
-    if numbers > LARGEST_RESULT:
-        raise MemoryError(f"{what}: {numbers} numbers are more than the grader computes at once")

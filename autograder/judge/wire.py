@@ -26,11 +26,13 @@ from torch import Tensor
 
 LARGEST_MESSAGE = 2 << 20  # bytes of JSON
 LARGEST_BUFFERS = 64 << 20  # bytes of tensors in one frame
-LARGEST_TENSOR = 1 << 22  # elements, however few bytes they share
+LARGEST_TENSORS = 1 << 20  # elements of all tensors of one frame, however few bytes they share
 LONGEST_TEXT = 1 << 20  # characters of one string
-LARGEST_SIZE = 1 << 40  # of an axis, which may be long where another is 0
+LARGEST_TALK = 64 << 20  # bytes that one side takes from the other in one check
+MOST_ELEMENTS = 1 << 23  # of all tensors that one side takes in one check
 LONGEST_NAME = 100
 MOST_AXES, MOST_FIELDS, DEEPEST = 16, 64, 32
+MOST_PAIRS, MOST_RECORDS = 1024, 512  # of one dict, and of one frame: each record is a new class
 _HEAD = struct.Struct("!II")
 
 DTYPES = {
@@ -82,6 +84,7 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.deadline: float | None = None
+        self.taken = 0  # bytes, since somebody set it to 0
 
     def send(self, message: dict[str, Any], buffers: list[bytes]) -> None:
         """Raises TooLarge before a byte is sent, Closed, TooLate."""
@@ -104,7 +107,10 @@ class Channel:
         """The next message and its buffers. Raises ProtocolError, Closed, TooLate."""
         length, size = _HEAD.unpack(self._read(_HEAD.size))
         if length > LARGEST_MESSAGE or size > LARGEST_BUFFERS:
-            raise ProtocolError(f"a frame of {length + size} bytes is larger than allowed")
+            raise ProtocolError("a frame is larger than allowed")
+        self.taken += length + size
+        if self.taken > LARGEST_TALK:
+            raise ProtocolError("it says more than it may in one check")
         body, buffers = self._read(length), self._read(size)
         try:
             message = json.loads(body)
@@ -263,6 +269,7 @@ class Decoder:
     def __init__(self, buffers: bytearray, find: Callable[[dict[str, Any]], Any]) -> None:
         self.buffers, self.find = buffers, find
         self.mutables: list[Any] = []
+        self.elements = self.records = 0
 
     def decode(self, data: Any, depth: int = 0) -> Any:
         """Raises ProtocolError for whatever no Encoder writes."""
@@ -304,7 +311,11 @@ class Decoder:
 
     def pairs(self, data: dict[str, Any], depth: int) -> dict[Any, Any]:
         found = {}
-        for pair in a_list(data.get("of")):
+        pairs = a_list(data.get("of"))
+        # keys may be chosen so that each takes as long as all before it
+        if len(pairs) > MOST_PAIRS:
+            raise ProtocolError("a dict has too many keys")
+        for pair in pairs:
             key, value = two(pair)
             key = self.decode(key, depth + 1)
             if not isinstance(key, str | int | float | bool | None):
@@ -317,15 +328,17 @@ class Decoder:
         held = data.get("fields")
         if not isinstance(held, dict) or len(held) > MOST_FIELDS:
             raise ProtocolError("a record has no fields, or too many")
+        self.records += 1
+        if self.records > MOST_RECORDS:
+            raise ProtocolError("a frame holds too many records")
         values = {a_name(name): self.decode(value, depth + 1) for name, value in held.items()}
         return make_record(a_name(data.get("class")), values)
 
     def generator(self, data: dict[str, Any]) -> torch.Generator:
         made = torch.Generator()
-        state = torch.frombuffer(self.slice(data), dtype=torch.uint8).clone()
         try:
-            made.set_state(state)
-        except (RuntimeError, TypeError) as error:
+            made.set_state(torch.frombuffer(self.slice(data), dtype=torch.uint8).clone())
+        except (RuntimeError, TypeError, ValueError) as error:
             raise ProtocolError("a generator has no such state") from error
         self.mutables.append(made)
         return made
@@ -339,8 +352,10 @@ class Decoder:
         extent = 0
         if all(shape):
             extent = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-            if math.prod(shape) > LARGEST_TENSOR:
-                raise ProtocolError("a tensor claims more elements than may be sent")
+        # an axis of 0 makes no tensor small: a list of its rows may be long
+        self.elements += math.prod(max(1, n) for n in shape)
+        if self.elements > LARGEST_TENSORS:
+            raise ProtocolError("tensors claim more elements than may be sent")
         if extent * dtype.itemsize != len(raw):
             raise ProtocolError("a tensor's bytes do not fit its shape")
         inference = data.get("inference") is True
@@ -420,7 +435,8 @@ def sizes(value: Any) -> list[int]:
     if not isinstance(value, list) or len(value) > MOST_AXES:
         raise ProtocolError("a shape is none")
     for size in value:
-        if type(size) is not int or not 0 <= size <= LARGEST_SIZE:
+        # a stride too: no memory here is larger
+        if type(size) is not int or not 0 <= size <= 1 << 40:
             raise ProtocolError("a shape holds what is no size")
     return value
 

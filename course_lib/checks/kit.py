@@ -225,7 +225,7 @@ def explain_exception(raised: StudentRaised, check: Check) -> tuple[str, str]:
                 f"open course_lib/{lesson}.py first"
             )
         # a stub says its name, which need not be that of the function the check called
-        stub = re.search(r"(\S+) is yours to write", str(original))
+        stub = re.search(r"([\w.]{1,100}) is yours to write", str(original)[:1000])
         missing = stub[1] if stub else call.function
         return (
             NOT_ATTEMPTED,

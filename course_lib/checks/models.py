@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..given.minigpt import MiniGPT, MiniGPTConfig
+from .record import LARGEST_LISTED
 
 CERTAIN = 10.0  # the logit of the token that a toy model wants; the others have 0
 
@@ -68,6 +69,11 @@ class ToyModel:
         # keys all alike: attention is the mean of the values that may be seen
         nothing = torch.zeros(*ids.shape, 1).unsqueeze(1)
         mean = cache.attend(0, nothing, nothing, values[:, None, :, None].float(), real.bool())
+        if mean.shape != nothing.shape:
+            raise ValueError(
+                f"the cache's attend gave shape {tuple(mean.shape)}; it must be that of q, "
+                f"{tuple(nothing.shape)}"
+            )
         counts = real.cumsum(dim=1)[:, new]
         return (mean[:, 0, :, 0] * counts).round().long()
 
@@ -172,6 +178,8 @@ class StandInCache:
     ) -> Tensor:
         """The mean of the real values up to each position, (B, 1, T, 1)."""
         new = v[:, 0, :, 0]
+        if self.length and len(new) != len(self.sums):
+            raise ValueError(f"v has {len(new)} rows; this cache holds {len(self.sums)}")
         real = torch.ones_like(new) if key_mask is None else key_mask[:, self.length :].float()
         sums = self.sums + (new * real).cumsum(dim=1)
         counts = self.counts + real.cumsum(dim=1)
@@ -234,7 +242,10 @@ class Listener:
 
     def footprint(self) -> dict[str, Any]:
         shapes = [list(ids.shape) if isinstance(ids, Tensor) else None for ids in self.heard]
-        values = [ids.tolist() if isinstance(ids, Tensor) else None for ids in self.heard]
+        values = [
+            ids.tolist() if isinstance(ids, Tensor) and ids.numel() <= LARGEST_LISTED else None
+            for ids in self.heard
+        ]
         return {"shapes": shapes, "values": values, "calls": list(self.calls)}
 
 

@@ -290,8 +290,11 @@ def surviving(answers: list[Any]) -> list[Any]:
 
 def encode(value: Any) -> Any:
     """A value as JSON data: enough of it to tell one answer from another."""
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, int):
+        # a larger one is no id and no count, and no float can be compared with it
+        return value if abs(value) < 1 << 64 else {"type": "huge int"}
     if isinstance(value, float):
         return number(value)
     if isinstance(value, Tensor):
@@ -358,7 +361,8 @@ def alike(a: Any, b: Any) -> bool:
 def describe(value: Any) -> str:
     """A value in a few words: small tensors in full, large ones by their shape."""
     if isinstance(value, Tensor):
-        if value.numel() <= 24:
+        # the rows of an empty tensor may be many
+        if value.numel() <= 24 and max(value.shape, default=0) <= 24:
             text = describe_numbers(value.tolist())
         else:
             text = f"tensor of shape {tuple(value.shape)}"
@@ -378,6 +382,8 @@ def describe(value: Any) -> str:
             if field.name != "tokens_per_second"
         )
         return f"{type(value).__name__}({inside})"
+    if isinstance(value, int) and abs(value) >= 1 << 1000:
+        return f"an int of {value.bit_length()} bits"  # python has a limit to what it prints
     if isinstance(value, str | int | None):
         return repr(value)
     value = bare(value)

@@ -199,9 +199,9 @@ def objects_without_number(scene: Scene) -> Files:
 
         def answer(message, buffers):
             global shown
-            shown += 20_000
-            reply([{"$": "mine", "id": shown + i, "class": "X", "methods": table()}
-                   for i in range(20_000)])
+            shown += 5_000
+            reply([{"$": "mine", "id": shown + i, "class": "X", "iterator": False,
+                    "methods": {}} for i in range(5_000)])
         """
     )
 
@@ -242,14 +242,17 @@ def a_mask_of_the_drivers(scene: Scene) -> Files:
 def the_drivers_functions_on_large_tensors(scene: Scene) -> Files:
     """What is served is called on tensors as large as may be sent, and on products of them."""
     return on_the_wire(
-        at_import="import torch",
+        at_import="import torch\nasked = 0",
         inside="""
-        large, long = torch.zeros(1, 1 << 24), torch.zeros(1, 1, 40_000, 1)
-        for path, args in (
+        global asked
+        asked += 1
+        large, long = torch.zeros(1, 1 << 21), torch.zeros(1, 1, 40_000, 1)
+        for path, args in [
             ("sampling.next_token", (large,)),
-            ("repetition.apply_repetition_penalty", (large, torch.zeros(1, 1 << 23).long(), 2.0)),
+            ("repetition.apply_repetition_penalty", (large, torch.zeros(1, 1 << 20).long(), 2.0)),
             ("kv_cache.attend", (long, long, long, torch.ones(1, 1, dtype=torch.bool))),
-        ):
+            ("sampling.next_token", (torch.zeros(1, 1 << 24),)),
+        ][: 0 if asked > 3 else 4]:
             try:
                 peer.ask("call", path, None, args)
             except Exception:
@@ -264,11 +267,16 @@ def the_drivers_functions_on_large_tensors(scene: Scene) -> Files:
 def the_drivers_model_on_a_large_batch(scene: Scene) -> Files:
     """The model that it was handed is called on a million rows."""
     return on_the_wire(
-        at_import="import torch",
+        at_import="import torch\nasked = 0",
         inside="""
+        global asked
+        asked += 1
         model = locals().get("model")
-        if model is not None:
-            model(torch.zeros(1 << 20, 8, dtype=torch.long))
+        for rows in (1 << 16, 1 << 18, 1 << 20) if asked <= 3 else ():
+            try:
+                model(torch.zeros(rows, 8, dtype=torch.long))
+            except Exception:
+                pass
         raise ValueError
         """,
         lesson="generate",
@@ -288,4 +296,111 @@ def a_stream_without_end(scene: Scene) -> Files:
                 yield "x" * (1 << 20)
         """,
         "generate",
+    )
+
+
+@forms.source("generate")
+def pieces_that_stand_for_millions(scene: Scene) -> Files:
+    """A stream of tensors, each of one number that stands for millions, never ends."""
+    return module(
+        """
+        import torch
+
+        def generate(model, ids, max_new_tokens, **options):
+            raise ValueError
+
+        def stream(model, tokenizer, prompt, max_new_tokens=200, **options):
+            while True:
+                yield torch.zeros(1).expand(1 << 20)
+        """,
+        "generate",
+    )
+
+
+@forms.source("generate")
+def a_streamer_that_hears_too_much(scene: Scene) -> Files:
+    """The driver's streamer keeps what it hears: tensors of one number, as long as may be."""
+    return module(
+        """
+        import torch
+
+        def generate(model, ids, max_new_tokens, *, streamer=None, **options):
+            for _ in range(10_000 if streamer else 0):
+                streamer(torch.zeros(1).expand(1 << 20))
+            raise ValueError
+        """,
+        "generate",
+    )
+
+
+@forms.source("generate")
+def caches_by_the_hundred(scene: Scene) -> Files:
+    """Each of many caches is as large as the driver makes one."""
+    return on_the_wire(
+        inside="""
+        from course_lib.kv_cache import KVCache
+
+        kept = []
+        for _ in range(1_000):
+            try:
+                kept.append(KVCache(1, 1, 1, 1, 1 << 23))
+            except MemoryError:
+                break
+        raise ValueError
+        """,
+        lesson="generate",
+    )
+
+
+@forms.source("generate")
+def large_by_name(scene: Scene) -> Files:
+    """The arguments that make a result large are given by name, or by way of another function."""
+    return on_the_wire(
+        at_import="import torch",
+        inside="""
+        many = torch.zeros(1, 1).long().expand(1 << 17, 8)
+        long = torch.zeros(1).expand(1, 1, 1 << 19, 1)
+        model = locals().get("model")
+        mask = torch.ones(1, 1, dtype=torch.bool)
+        for path, given in (
+            ("kv_cache.causal_mask", {"query_len": 100_000, "key_len": 100_000}),
+            ("kv_cache.attend", {"q": long, "k": long, "v": long, "mask": mask}),
+            ("kv_cache.prefill", {"model": model, "ids": many, "cache": None}),
+            ("kv_cache.decode_step", {"model": model, "token": many[:, :1], "cache": None}),
+            (model, {"ids": many}),
+        ):
+            try:
+                peer.ask("call", path, None, (), given)
+            except Exception:
+                pass
+        raise ValueError
+        """,
+        lesson="generate",
+    )
+
+
+@forms.source("kv_cache")
+def a_cache_that_answers_large(scene: Scene) -> Files:
+    """The driver's model is handed a cache whose attend answers with a million rows."""
+    return module(
+        """
+        import torch
+
+        class KVCache:
+            def __init__(self, *sizes, **options):
+                self.length = 0
+            def append(self, layer, k, v):
+                return k, v
+            def attend(self, layer, q, k, v, key_mask=None):
+                return torch.zeros(1, 1, 1, 1).expand(1 << 20, *q.shape[1:])
+            def reset(self):
+                pass
+
+        def prefill(model, ids, cache, attention_mask=None):
+            model(ids, cache=KVCache())
+            raise ValueError
+
+        decode_step = prefill
+        """,
+        "kv_cache",
     )

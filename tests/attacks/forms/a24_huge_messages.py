@@ -178,3 +178,73 @@ def an_exception_without_end(scene: Scene) -> Files:
             raise group
         """
     )
+
+
+@forms.source()
+def empty_and_long(scene: Scene) -> Files:
+    """A tensor without an element has a hundred million rows, which a message might list."""
+    return module(
+        "import torch\n\ndef top_k_filter(logits, k):\n    return torch.empty(10**8, 0)\n"
+    )
+
+
+@forms.source()
+def one_number_many_times(scene: Scene) -> Files:
+    """A list of thousands of tensors, each of one number that stands for millions."""
+    return module(
+        """
+        import torch
+
+        def top_k_filter(logits, k):
+            return [torch.zeros(1).expand(1 << 20)] * 5_000
+        """
+    )
+
+
+@forms.source("training")
+def an_int_that_no_float_holds(scene: Scene) -> Files:
+    """An int that cannot be printed, nor be compared with a float, where a number is wanted."""
+    return module("def perplexity(batches):\n    return 10**5000\n", "training")
+
+
+@forms.source()
+def records_without_number(scene: Scene) -> Files:
+    """Thousands of records, each of which would be a class of its own in the driver."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            reply([{"$": "record", "class": f"A{i}", "fields": {}} for i in range(20_000)])
+        """
+    )
+
+
+@forms.source()
+def keys_that_collide(scene: Scene) -> Files:
+    """The keys of a dict have one hash, so that each takes as long as all before it."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            reply({"$": "dict", "of": [[i * (2**61 - 1), 0] for i in range(50_000)]})
+        """
+    )
+
+
+@forms.source()
+def a_text_that_backtracks(scene: Scene) -> Files:
+    """What a stub would raise, with a megabyte in which a pattern looks for the stub's name."""
+    return rogue(
+        """
+        def answer(message, buffers):
+            reply(table(**{"class": "NotImplementedError", "bases": ["NotImplementedError"],
+                           "message": "x" * 1_000_000, "frames": []}), op="raise")
+        """
+    )
+
+
+@forms.source()
+def a_module_of_many_names(scene: Scene) -> Files:
+    """The module claims tens of thousands of functions, which each check would make anew."""
+    many = "table(**{f'f{i}': table(parameters=[]) for i in range(1000)})"
+    source = rogue("def answer(message, buffers):\n    reply(None)\n")["top_k"].decode()
+    named = 'names=table(top_k_filter=table(parameters=["logits", "k"]))'
+    return {"top_k": source.replace(named, f"names={many}").encode()}
