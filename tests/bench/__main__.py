@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.bench import measure, report
 
-SECTIONS = [*report.DECODE, "prefill", "context", "sampling", "training", "starting"]
+SECTIONS = [*report.DECODE, "calls", "prefill", "context", "sampling", "training", "starting"]
 
 
 def main() -> None:
@@ -65,6 +65,7 @@ def section(name: str, rounds: int) -> Any:
         times = rounds if batch == threads == 1 else few if threads == 1 else 3
         return measure.decoding(batch, threads, times)
     work = {
+        "calls": measure.calls,
         "prefill": lambda: measure.prefill_and_decode(rounds),
         "context": lambda: measure.context(rounds),
         "sampling": lambda: measure.sampling(rounds),

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from course_lib.given.fast import CompiledStep, decoding_weights
+from course_lib.given.fast import CompiledStep, FlatStep, continue_text, decoding_weights
 from course_lib.given.minigpt import MiniGPT
 from course_lib.given.pretrained import WEIGHTS, shipped_models
 from course_lib.given.tokenizer import Tokenizer
@@ -37,6 +37,7 @@ from tests.bench.rivals import (
     prompt_ids,
 )
 from tests.solutions.test_transformers import as_gpt2
+from tests.solutions.test_work import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ["torch", "transformers", "ctranslate2", "llama-cpp-python", "numpy", "tokenizers"]
@@ -290,6 +291,33 @@ def train(rounds: int) -> dict[str, Any]:
         "ms": {name: spread(row, 1000, 1) for name, row in seconds.items()},
         "nanogpt_over_course": paired(theirs, ours),
     }
+
+
+def calls() -> dict[str, int]:
+    """How often a step calls torch: where a model is small, that is where the time goes."""
+    model = MiniGPT.from_pretrained()
+    theirs, ids, flat = as_gpt2(model), prompt_ids(1), FlatStep(model)
+    theirs.generation_config.eos_token_id = None
+
+    def other(new: int) -> object:
+        options = {"attention_mask": torch.ones_like(ids), "pad_token_id": 0, "do_sample": True}
+        return theirs.generate(ids, max_new_tokens=new, **options, **KNOBS)
+
+    rivals = {
+        TRANSFORMERS: other,
+        OURS: lambda new: generate(model, ids, new, **KNOBS),
+        "the course, greedy": lambda new: generate(model, ids, new, do_sample=False),
+        "lesson 9: flat": lambda new: continue_text(flat, ids[0].tolist(), new, **KNOBS),
+    }
+    found = {}
+    for name, rival in rivals.items():
+        counts = []
+        for new in (5, 6):
+            with Ledger() as ledger:
+                rival(new)
+            counts.append(ledger.calls.total())
+        found[name] = counts[1] - counts[0]
+    return found
 
 
 def quality(text: Path) -> dict[str, Any]:

@@ -98,6 +98,16 @@ def sections(found: dict[str, Any]) -> list[str]:
         )
     told.append(
         table(
+            "## Calls of torch a step, sampled\n\nTransformers decodes under `no_grad`, where "
+            "torch counts some calls by their parts, the others under `inference_mode`.",
+            "| | calls |",
+            "---:",
+            [f"| {name} | {count} |" for name, count in found["calls"].items()],
+            cells=2,
+        )
+    )
+    told.append(
+        table(
             "## Prompt of 128 tokens, and 64 after it",
             "| | prefill, ms | first token, ms | a decoded token, ms |",
             "---:",
@@ -164,6 +174,14 @@ def interval(of: dict[str, float]) -> str:
     return f"{of['median']:.3g} ({of['p10']:.3g} to {of['p90']:.3g})"
 
 
+def busy(part: dict[str, Any], found: dict[str, Any]) -> str:
+    """A warning, if others wanted the processor too: calls of torch then suffer most."""
+    cores, waiting = found["machine"]["cores"], max(part["load"])
+    if waiting <= cores:
+        return ""
+    return f", while the machine was busy (a load of {waiting:.0f} on {cores} cores)"
+
+
 def readme(found: dict[str, Any]) -> str:
     """The README's section: a sentence or two and a small table."""
     alone, many = found["decode 1x1"], found["decode 32x1"]
@@ -206,7 +224,7 @@ def readme(found: dict[str, Any]) -> str:
             f"{in_batch[OURS]['times_transformers']:.1f} times transformers; with its cache it is "
             f"{uncached:.1f} times itself without. `course generate` shows its first token "
             f"{starting:.1f} s after Enter. Measured on {found['machine']['cpu']}, "
-            f"{found['machine']['date']}; `make bench` measures yours, and "
+            f"{found['machine']['date']}{busy(alone, found)}; `make bench` measures yours, and "
             "[all figures](tests/bench/results/README.md) say how.",
         ]
     )
