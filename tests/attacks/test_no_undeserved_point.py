@@ -13,7 +13,7 @@ from autograder.judge.verdict import Verdict
 
 from .forms import FORMS, Form, Scene
 from .forms.base import WORD
-from .scenes import contents, descendants, forget_peak, peak, visitors
+from .scenes import contents, descendants, forget_peak, left_in_the_kernel, peak, visitors
 
 SECRET = b"of a class that is not there....."
 LARGEST_VERDICT = 200_000  # bytes
@@ -36,6 +36,7 @@ def test_a_hostile_file_earns_nothing(
     verdict = judged(form, scene, parent)
     assert peak() - memory < MOST_MEMORY
     assert descendants() <= family
+    assert left_in_the_kernel() == []
     checks = verdict.lessons[form.lesson].checks
     undeserved = {check.id: check.earned for check in checks if check.id not in form.fair}
     assert sum(undeserved.values()) == 0, {k: v for k, v in undeserved.items() if v}
