@@ -6,8 +6,17 @@ writes, and that is this one. A worker that dies loses nothing: what it held is 
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    InvalidStateError,
+)
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
 
 RESOURCE = "judge"  # a worker that has one of it holds one submission, whatever its threads
 FEW = 16  # submissions on their way even to a small cluster: others may join
-LONGEST_WAIT = 60  # seconds for the first worker
+LONGEST_WAIT = 60  # seconds without any worker
 LONGEST_CALL = 15  # seconds for the scheduler to answer
 START = "python -m distributed.cli.dask_worker ADDRESS --nthreads 1 --resources judge=1"
 
@@ -56,8 +65,7 @@ def grade_on_cluster(
     from distributed import KilledWorker
 
     lost: list[Submission] = []
-    with connected(address) as client:
-        executor = client.get_executor(pure=False, resources={RESOURCE: 1})
+    with connected(address) as client, ClusterExecutor(client) as executor:
         ask = partial(judge_alike, judge, identity())
         ahead = max(FEW, AHEAD * len(_workers(client)))
         for outcome in grade(submissions, executor, settings, ahead=ahead, judge=ask):
@@ -76,8 +84,8 @@ def grade_on_cluster(
 def _unless_gone(outcome: Outcome, address: str) -> Outcome:
     if outcome.is_broken:
         raise CourseError(
-            f"the scheduler at {address} is gone; what was judged is kept: start it again, and "
-            "then `autograder grade` goes on"
+            f"the cluster at {address} is gone, its scheduler or all of its workers; what was "
+            "judged is kept: start them again, and `autograder grade` goes on"
         )
     return outcome
 
@@ -148,6 +156,70 @@ def connected(address: str) -> Iterator[Client]:
         yield client
 
 
+class ClusterExecutor(Executor):
+    """A cluster as an executor whose futures always end, if only with BrokenExecutor.
+
+    Those of Dask's own executor wait for ever when the scheduler is lost while a result is fetched,
+    and when all workers are: a nanny does not start a worker again that died while it started.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        # Dask forgets a task whose future nobody holds
+        self._waiting: dict[Future[Any], Any] = {}
+        self._ended = threading.Event()
+        threading.Thread(target=self._watch, daemon=True, name="watch-workers").start()
+
+    def submit(self, function: Callable[..., Any], /, *job: Any, **options: Any) -> Future[Any]:
+        if self._ended.is_set():
+            raise BrokenExecutor("the cluster is gone")
+        ours: Future[Any] = Future()
+        theirs = self._client.submit(function, *job, **options, pure=False, resources={RESOURCE: 1})
+        self._waiting[ours] = theirs
+        theirs.add_done_callback(partial(self._done, ours))
+        return ours
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Whoever still waits gets BrokenExecutor."""
+        self._ended.set()
+        for future in list(self._waiting):
+            self._end(future, BrokenExecutor("the cluster is gone"))
+
+    def _done(self, ours: Future[Any], theirs: Any) -> None:
+        # in a thread of Dask's
+        from distributed.comm import CommClosedError
+
+        try:
+            result = theirs.result()
+        except (CancelledError, CommClosedError):
+            # nobody here cancels: the scheduler is gone
+            self._end(ours, BrokenExecutor("the cluster is gone"))
+        except BaseException as error:
+            self._end(ours, error)
+        else:
+            self._waiting.pop(ours, None)
+            with suppress(InvalidStateError):
+                ours.set_result(result)
+
+    def _end(self, future: Future[Any], error: BaseException) -> None:
+        self._waiting.pop(future, None)
+        with suppress(InvalidStateError):
+            future.set_exception(error)
+
+    def _watch(self) -> None:
+        seen = time.monotonic()
+        while not self._ended.wait(LONGEST_WAIT / 20):
+            try:
+                there = bool(_workers(self._client))
+            except OSError:
+                there = False
+            now = time.monotonic()
+            seen = now if there else seen
+            if now - seen > LONGEST_WAIT:
+                self.shutdown()
+
+
 def _workers(client: Client) -> dict[str, Any]:
-    workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    # without a scheduler there is no such entry
+    workers: dict[str, Any] = client.scheduler_info(n_workers=-1).get("workers", {})
     return workers

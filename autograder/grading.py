@@ -104,9 +104,9 @@ def grade(
                     settings.dependencies,
                     settings.sandboxed,
                 )
-            except BrokenExecutor as error:
+            except RuntimeError as error:  # it is broken, or somebody has shut it down
                 broken = True
-                yield Outcome(submission, failure=error)
+                yield Outcome(submission, failure=BrokenExecutor(str(error)))
                 break
             waiting[future] = submission
         if not waiting:
