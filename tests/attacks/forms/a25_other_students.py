@@ -29,7 +29,7 @@ def by_every_other_way(scene: Scene) -> Files:
         told = []
         paths = [{str(scene.secret)!r}, f"/proc/self/root{scene.secret}",
                  f"/proc/1/root{scene.secret}", f"/proc/{{os.getppid()}}/root{scene.secret}",
-                 *glob.glob("/proc/*/fd/*"), *glob.glob("/home/*/*"), *glob.glob("/root/*"),
+                 *glob.glob("/proc/*/fd/*"), *glob.glob("/home/*/*"), *glob.glob("/root*/*"),
                  *glob.glob("/tmp/*/*"), "/etc/shadow", "/etc/passwd"]
         for path in paths:
             try:
