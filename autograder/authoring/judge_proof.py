@@ -87,7 +87,9 @@ def in_one_process(trial: Trial, module: ModuleType) -> LessonVerdict:
             CheckVerdict(check.id, check.hidden, check.of, check.claim, check.points, earned, cause)
         )
     # what else a function is right on is asked of the judge alone
-    return LessonVerdict(trial.lesson, only_with_answers(groups, verdicts, trial.shown))
+    return LessonVerdict(
+        trial.lesson, only_with_answers(groups, verdicts, trial.shown, trial.tables)
+    )
 
 
 def _bank(kind: str, lesson: str) -> list[tuple[str, Implementation]]:

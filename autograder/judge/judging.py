@@ -30,7 +30,7 @@ from course_lib.checks.kit import (
 )
 from course_lib.given.lessons import number
 
-from .points import Groups, only_with_answers, root, shown_by_drawn_inputs
+from .points import Babble, Groups, only_with_answers, root, shown_by_drawn_inputs
 from .proxy import Asked, Student
 from .sandbox import Child, Ended, SandboxError, WarmParent
 from .twins import right_and_wrong
@@ -42,6 +42,7 @@ SECONDS = 10.0  # that one check may take; the reference needs a few thousandths
 MOST_RUINOUS = 3  # after so many checks that end in RUINOUS a function is not called again
 RUINOUS = ("timed out", "out of memory")
 OUT_OF_CPU_TIME = getattr(signal, "SIGXCPU", None)
+TURNS = 3  # twins of one call, where a check has few
 MOST_LOST = 3  # children that may be lost with their warm parent
 LONGEST_MESSAGE = 3_000
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")
@@ -101,6 +102,8 @@ class Trial:
         self.uses: dict[str, set[str]] = {}
         self.disguised: set[str] = set()  # checks whose examples were moved by a hair
         self.shown: set[str] = set()  # functions that give right answers, examples aside
+        self.twins: dict[str, dict[str, tuple[int, int]]] = {}  # what is known of each function
+        self.tables: set[str] = set()  # checks whose printed examples alone are right
         self.asked: dict[str, list[Asked]] = {}  # the calls that printed examples make
 
     def verdict(self) -> LessonVerdict:
@@ -121,12 +124,16 @@ class Trial:
         for function in {root(verdict) for verdict in verdicts if verdict.passed} - self.shown:
             if self.is_shown_by_examples(function, verdicts):
                 self.shown.add(function)
-        return LessonVerdict(self.lesson, only_with_answers(self.checks, verdicts, self.shown))
+        self.tables = self.find_tables(verdicts)
+        counted = only_with_answers(self.checks, verdicts, self.shown, self.tables)
+        return LessonVerdict(self.lesson, counted)
 
     def run(self, checks: Sequence[Check], as_in_notebook: bool = False) -> dict[str, Result]:
         """The results of some checks, on inputs that are secret or those of the notebook."""
         waiting = list(checks)
-        random.Random(self.seed("order")).shuffle(waiting)
+        # what a notebook's inputs give is told, and may tell in which order they came
+        if not as_in_notebook:
+            random.Random(self.seed("order")).shuffle(waiting)
         results: dict[str, Result] = {}
         lost = 0
         while waiting:
@@ -195,7 +202,9 @@ class Trial:
         fault = seat.student.fault or (broken if isinstance(broken, WireError) else None)
         if fault is not None:
             cause = self.end(seat, fault)
-            calls = f"called {result.calls[-1].describe()}\n" if result.calls else ""
+            # what the grader drew stays secret: it may draw the same again
+            told = bool(result.calls) and (as_in_notebook or not check.draws)
+            calls = f"called {result.calls[-1].describe()}\n" if told else ""
             result = self.failed(check, cause, f"{calls}{EXPLAINED[cause]}", result)
         # outcomes are small, and enough for the diagnosis; answers may be as large as a frame
         for call in result.calls:
@@ -217,19 +226,20 @@ class Trial:
         return "broken protocol"
 
     def explain(self, visible: list[Result]) -> None:
-        """Hints, as a notebook gives them: from the calls on the notebook's inputs."""
+        """Messages and hints, as a notebook gives them: from the calls on the notebook's inputs.
+
+        A child of its own makes them. The one that was judged has seen what the grader drew, and
+        may put it into what it says later, of whatever input.
+        """
         failing = {result.of.split(".")[0] for result in visible if not result.passed}
         causes = {result.id: result.cause for result in visible}
-        moved = [
+        asked = [
             check
             for check in self.checks.visible
-            if check.of.split(".")[0] in failing
-            and (check.draws or check.id in self.disguised)
-            and causes[check.id] not in RUINOUS
+            if check.of.split(".")[0] in failing and causes[check.id] not in RUINOUS
         ]
-        again = self.run(moved, as_in_notebook=True) if moved else {}
+        again = self.run(asked, as_in_notebook=True) if asked else {}
         for result in visible:
-            # what the grader drew stays secret: it may draw the same again
             if result.id in again and not result.passed:
                 known = again[result.id].message
                 result.message = known or "right on the notebook's inputs, wrong on others"
@@ -246,37 +256,69 @@ class Trial:
         """Whether a function is right on more than what is printed in the visible checks: on twins
         of their calls or, where these have none, on numbers that were moved by a hair.
         """
-        right, wrong = self.try_twins(function)
+        right, wrong = map(sum, zip((0, 0), *self.try_twins(function).values(), strict=True))
         if right or wrong:
-            if not right:
+            # of an example of three numbers the nearest may be the right one, by luck
+            is_shown = 2 * right >= wrong
+            if not is_shown:
                 self.notes.append(f"{function} is right on printed examples at most")
-            return right > 0
+            return is_shown
         moved = self.disguised - self.checks.manners
         return any(v.passed and v.id in moved and root(v) == function for v in verdicts)
 
-    def try_twins(self, function: str) -> tuple[int, int]:
-        """On how many twins of the printed examples a function is right, and on how many not."""
-        calls = [
-            (args, kwargs)
+    def find_tables(self, verdicts: list[CheckVerdict]) -> set[str]:
+        """The passed checks whose printed examples are right while most of their twins are wrong.
+
+        Looked at are functions that were wrong on a drawn input: a right one is no table.
+        """
+        drawn = self.checks.secret
+        wrong = {root(v) for v in verdicts if v.id in drawn and not v.passed} & self.shown
+        passed = {v.id for v in verdicts if v.passed} - self.checks.manners
+        tried = [found for function in sorted(wrong) for found in self.try_twins(function).items()]
+        return {
+            check
+            for check, (right, wrong) in tried
+            if check in passed and wrong > right and wrong + right > 2
+        }
+
+    def try_twins(self, function: str) -> dict[str, tuple[int, int]]:
+        """On how many twins of a check's printed examples a function is right, on how many not."""
+        if function not in self.twins:
+            self.twins[function] = self.ask_twins(function)
+        return self.twins[function]
+
+    def ask_twins(self, function: str) -> dict[str, tuple[int, int]]:
+        asked = {
+            check.id: [(args, kwargs) for name, args, kwargs in calls if name == function]
             for check in self.checks.visible
-            for name, args, kwargs in self.asked.get(check.id, [])
-            if name == function
-        ]
+            if (calls := self.asked.get(check.id))
+        }
         reference = getattr(importlib.import_module(f"solutions.{self.lesson}"), function)
-        if not calls or inspect.isclass(reference):
-            return 0, 0
+        if not any(asked.values()) or inspect.isclass(reference):
+            return {}
+        found = dict.fromkeys(asked, (0, 0))
         with Seat(self.parent, self.served) as seat:
             if self.load(seat) is not None:
-                return 0, 0
-            seat.allow(SECONDS)
+                return {}
             try:
-                seat.student.begin(self.seed(function, "child"))
-                student = getattr(seat.student.module(), function)
-                return right_and_wrong(calls, student, reference, self.seed(function, "twins"))
+                for check, made in asked.items():
+                    seat.allow(SECONDS)
+                    seat.student.begin(self.seed(check, "child"))
+                    student = getattr(seat.student.module(), function)
+                    babble = getattr(Babble(), function)
+                    right = wrong = 0
+                    for turn in range(TURNS):
+                        seed = self.seed(check, "twins", str(turn))
+                        more = right_and_wrong(made, student, reference, babble, seed)
+                        right, wrong = right + more[0], wrong + more[1]
+                        if right + wrong > 2:
+                            break
+                    found[check] = right, wrong
             except WireError:
-                return 0, 1
+                found[check] = 0, 1
             finally:
                 seat.student.modes.reset()
+        return found
 
     def seed(self, *purpose: str) -> int:
         """A number below 2^48 that nobody knows without the secret."""

@@ -26,23 +26,29 @@ def right_and_wrong(
     calls: Iterable[AskedCall],
     student: Callable[..., Any],
     reference: Callable[..., Any],
+    babble: Callable[..., Any],
     seed: int,
 ) -> tuple[int, int]:
     """On how many twins of the calls `student` is right, and on how many it is wrong.
 
     Calls that draw by chance, that the reference refuses or that it answers with an argument have
-    no twin. Raises WireError when the student's process ends.
+    no twin, nor have those that `babble`, which knows nothing, answers as well. Raises WireError
+    when the student's process ends.
     """
     chance = torch.Generator().manual_seed(seed)
     right = wrong = 0
     for args, kwargs in list(calls)[:MOST_TWINS]:
+        printed = encode([*args, *kwargs.values()])
         args, kwargs = twin_of_call(args, kwargs, chance)
+        if encode([*args, *kwargs.values()]) == printed:
+            continue  # a prompt of 0 and 1 looks like a mask
         try:
             wanted, again = (answer(reference, args, kwargs) for _ in range(2))
+            said = answer(babble, args, kwargs)
         except Exception:  # not every number may stand everywhere
             continue
-        by_chance = not alike(wanted, again)
-        if by_chance or any(alike(wanted, encode(v)) for v in (*args, *kwargs.values())):
+        is_no_evidence = not alike(wanted, again) or alike(wanted, said)
+        if is_no_evidence or any(alike(wanted, encode(v)) for v in (*args, *kwargs.values())):
             continue
         try:
             found = answer(student, args, kwargs)

@@ -12,7 +12,7 @@ from autograder.judge.sandbox import WarmParent
 from autograder.judge.verdict import Verdict
 
 from .forms import FORMS, Form, Scene
-from .forms.base import WORD
+from .forms.base import WORD, module
 from .scenes import contents, descendants, forget_peak, left_in_the_kernel, peak, visitors
 
 SECRET = b"of a class that is not there....."
@@ -49,6 +49,23 @@ def test_a_hostile_file_earns_nothing(
     assert "LEAK" not in str(hidden)
     assert contents(scene.folder) == before
     assert visitors(listener) == 0
+
+
+def test_what_visible_checks_tell_is_the_same_whatever_the_secret_is(parent: WarmParent) -> None:
+    """The file remembers each input, and tells all of them later: drawn ones must not be there."""
+    source = """
+        seen = []
+
+        def top_k_filter(logits, k):
+            seen.append(logits.flatten()[:3].tolist())
+            raise ValueError(f"{seen}")
+        """
+    files = module(source)
+    told = [
+        judge_files(files, ["top_k"], parent, secret).lessons["top_k"].checks
+        for secret in (SECRET, bytes(reversed(SECRET)))
+    ]
+    assert told[0] == told[1]
 
 
 def test_the_judge_is_what_it_was_after_all_that(
