@@ -259,7 +259,7 @@ class Trial:
         right, wrong = map(sum, zip((0, 0), *self.try_twins(function).values(), strict=True))
         if right or wrong:
             # of an example of three numbers the nearest may be the right one, by luck
-            is_shown = 2 * right >= wrong
+            is_shown = 4 * right >= wrong
             if not is_shown:
                 self.notes.append(f"{function} is right on printed examples at most")
             return is_shown
