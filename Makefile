@@ -63,6 +63,8 @@ bench: install ## measure decoding beside other libraries, grading beside stock 
 		echo "make bench: llama-cpp-python did not build (it needs CMake and a C++ compiler); going on without" >&2
 	$(BIN)/python -m tests.bench $(if $(TEXT),--text "$(TEXT)")
 	$(BIN)/python -m tests.bench.grading
+	$(BIN)/python -m tests.bench.scale
+	$(BIN)/python -m tests.bench.formgrader
 	COURSE_KILLS=20 $(BIN)/pytest -q tests/grading/test_kill.py
 
 train: install ## train tokenizer and model: TEXT=stories.txt [VALIDATION=held_out.txt]
