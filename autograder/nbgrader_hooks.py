@@ -27,6 +27,7 @@ import bleach
 import nbformat
 import nbgrader.apps.api
 import nbgrader.converters.base
+import nbgrader.exchange.default.release_feedback
 import nbgrader.utils
 from jinja2 import pass_context
 from nbconvert.exporters import HTMLExporter, NotebookExporter
@@ -233,7 +234,7 @@ def init_assignment(self: Autograde, assignment_id: str, student_id: str) -> Non
     with _copying_nothing(self.coursedir):
         _ORIGINALS.init_assignment(self, assignment_id, student_id)
     folder = Path(self._format_dest(assignment_id, student_id))
-    lay_autograded(folder, lesson, submission, None)
+    lay_autograded(folder, _classroom(self.coursedir), submission, None)
 
 
 @contextmanager
@@ -258,5 +259,10 @@ def _let_brackets_be(root: str) -> None:
             pattern = glob.escape(root) + pattern.removeprefix(root)
         return glob.glob(pattern, *args, **kw)
 
-    for module in (nbgrader.converters.base, nbgrader.apps.api, nbgrader.utils):
+    for module in (
+        nbgrader.converters.base,
+        nbgrader.apps.api,
+        nbgrader.utils,
+        nbgrader.exchange.default.release_feedback,
+    ):
         module.glob = SimpleNamespace(glob=search)

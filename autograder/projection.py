@@ -6,8 +6,10 @@ matter at which moment the last run ended, nor who deleted the gradebook.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +18,7 @@ from pathlib import Path
 from .archive import BrokenPack
 from .authoring.files import PART, remove_parts, write_atomically
 from .authoring.layout import Lesson
-from .classroom import Classroom
+from .classroom import Classroom, graded_lessons
 from .gradebook import Gradebook
 from .gradebook_rows import Entry
 from .journal import Grade, Journal
@@ -25,6 +27,8 @@ from .notebook import Notebook, answers, graded_ids, restored, to_bytes, write_b
 from .submission import MODULES, TIMESTAMP, Submission, as_timestamp, read_submission, stub
 
 BATCH = 50  # submissions in one transaction
+EXCHANGE_SECRET = "submission_secret.txt"  # nbgrader's
+LONGEST_SECRET = 1_000
 MARK = "verdict.txt"  # in the autograded folder: which verdict its notebook shows
 
 
@@ -118,7 +122,7 @@ def _lay(classroom: Classroom, lesson: Lesson, grade: Grade, submission: Submiss
     now = answers(lesson, result.notebook)
     # the mark goes first and comes last: between the two nothing is taken for finished
     (folder / MARK).unlink(missing_ok=True)
-    lay_autograded(folder, lesson, submission, to_bytes(result.notebook))
+    lay_autograded(folder, classroom, submission, to_bytes(result.notebook))
     changed = {name for name in now if before is None or before.get(name) != now[name]}
     moment = submission.received if submission.stamped else None
     return Entry(grade.student, moment, result.scores, frozenset(changed))
@@ -137,12 +141,13 @@ def _enter(
 
 
 def lay_autograded(
-    folder: Path, lesson: Lesson, submission: Submission, notebook: bytes | None
+    folder: Path, classroom: Classroom, submission: Submission, notebook: bytes | None
 ) -> None:
     """Fill an autograded folder: the notebook, the modules as handed in, the time; nothing else.
 
     Modules of other lessons that nobody has touched are left out.
     """
+    lesson = graded_lessons()[submission.lesson]
     files = {
         f"{MODULES}/{name}.py": data
         for name, data in submission.files.items()
@@ -152,6 +157,7 @@ def lay_autograded(
         files[f"{lesson.slug}.ipynb"] = notebook
     if submission.stamped:
         files[TIMESTAMP] = as_timestamp(submission.received).encode()
+    files[EXCHANGE_SECRET] = _exchange_secret(classroom, submission.student, lesson)
     if folder.is_dir():
         remove_parts(folder)
         for path in sorted(folder.rglob("*"), reverse=True):
@@ -168,6 +174,23 @@ def lay_autograded(
             part = path.with_name(f".{path.name}{PART}")
             part.write_bytes(data)
             os.replace(part, path)
+
+
+def _exchange_secret(classroom: Classroom, student: str, lesson: Lesson) -> bytes:
+    """What names a learner's feedback in nbgrader's exchange.
+
+    Who handed in a zip has none, and `nbgrader release_feedback` would stop there for the whole
+    class: they get one that nobody can guess.
+    """
+    path = classroom.submission(student, lesson) / EXCHANGE_SECRET
+    try:
+        found = path.lstat()
+        if stat.S_ISREG(found.st_mode) and found.st_size <= LONGEST_SECRET:
+            return path.read_bytes().decode("ascii").encode()
+    except (OSError, ValueError):
+        pass
+    told = f"feedback/{lesson.name}/{student}".encode()
+    return hmac.digest(classroom.secret(), told, "sha256").hex().encode()
 
 
 def _earlier_answers(path: Path, lesson: Lesson) -> dict[str, str | None] | None:

@@ -163,7 +163,7 @@ def test_workers_that_never_come_back_are_not_waited_for_without_end(
     (tmp_path / "dask").mkdir()
     with Cluster(tmp_path / "dask", 1, nanny=False) as cluster:
         outcomes = grade_on_cluster(
-            map(submission, range(12)), cluster.address, SETTINGS, judge=fake.slow_judge
+            map(submission, range(5000)), cluster.address, SETTINGS, judge=fake.slow_judge
         )
         next(outcomes)
         monkeypatch.setattr(module, "LONGEST_WAIT", 2)

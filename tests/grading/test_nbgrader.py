@@ -22,6 +22,7 @@ from autograder.authoring.layout import ROOT
 from autograder.authoring.strip import strip
 from autograder.classroom import Classroom, read_classroom
 from autograder.gradebook import Gradebook
+from autograder.projection import EXCHANGE_SECRET
 from tests.authoring.test_leaks import (
     canaries,
     claims_of_hidden_checks,
@@ -195,7 +196,8 @@ def test_the_learners_files_are_neither_overwritten_nor_followed_by_others(
     autograde(api, "right")
     laid = classroom.autograded / "right/03_top_k"
     names = {path.relative_to(laid).as_posix() for path in laid.rglob("*") if path.is_file()}
-    assert names == {"03_top_k.ipynb", "course_lib/top_k.py", "timestamp.txt"}
+    ours = {"timestamp.txt", EXCHANGE_SECRET}
+    assert names == {"03_top_k.ipynb", "course_lib/top_k.py"} | ours
     assert (laid / "course_lib/top_k.py").read_bytes() == REFERENCE
 
 
