@@ -39,6 +39,7 @@ from .wire import Channel, Closed, TooLate, WireError
 
 SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 SECONDS = 10.0  # that one check may take; the reference needs a few thousandths
+LONGEST_LESSON = 150.0  # seconds for all checks of a lesson: many slow ones are ruinous too
 MOST_RUINOUS = 3  # after so many checks that end in RUINOUS a function is not called again
 RUINOUS = ("timed out", "out of memory")
 OUT_OF_CPU_TIME = getattr(signal, "SIGXCPU", None)
@@ -104,6 +105,7 @@ class Trial:
         self.shown: set[str] = set()  # functions that give right answers, examples aside
         self.twins: dict[str, dict[str, tuple[int, int]]] = {}  # what is known of each function
         self.tables: set[str] = set()  # checks whose printed examples alone are right
+        self.ends = time.monotonic() + LONGEST_LESSON
         self.asked: dict[str, list[Asked]] = {}  # the calls that printed examples make
 
     def verdict(self) -> LessonVerdict:
@@ -157,7 +159,7 @@ class Trial:
 
     def load(self, seat: Seat) -> tuple[str, str] | None:
         """Have the child import the file; cause and message if that fails."""
-        seat.allow(SECONDS)
+        seat.allow(min(SECONDS, self.ends - time.monotonic()))
         try:
             seat.student.load(self.lesson, self.files)
         except WireError as error:
@@ -181,7 +183,7 @@ class Trial:
         return result
 
     def try_one(self, check: Check, seat: Seat, as_in_notebook: bool) -> Result:
-        seat.allow(SECONDS)
+        seat.allow(min(SECONDS, self.ends - time.monotonic()))
         broken: Exception | None = None
         try:
             plain = as_in_notebook or check.exact or check.draws or not self.disguises
@@ -302,7 +304,7 @@ class Trial:
                 return {}
             try:
                 for check, made in asked.items():
-                    seat.allow(SECONDS)
+                    seat.allow(min(SECONDS, self.ends - time.monotonic()))
                     seat.student.begin(self.seed(check, "child"))
                     student = getattr(seat.student.module(), function)
                     babble = getattr(Babble(), function)

@@ -145,6 +145,20 @@ def test_a_loop_without_end_costs_the_checks_that_meet_it(
     assert causes(verdict) == {"timed out", ""}
 
 
+def test_many_slow_checks_end_with_the_time_of_a_lesson(
+    parent: WarmParent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer just in time would hold a worker for minutes."""
+    monkeypatch.setattr("autograder.judge.judging.LONGEST_LESSON", 1.5)
+    source = REFERENCE["top_k"].decode() + (
+        "\nimport time\nright = top_k_filter\n\ndef top_k_filter(logits, k):\n"
+        "    time.sleep(0.4)\n    return right(logits, k)\n"
+    )
+    verdict = judged(parent, "top_k", source)
+    late = [check for check in verdict.checks if check.cause == "timed out"]
+    assert len(late) > len(verdict.checks) / 2
+
+
 # --- what is not an answer ---
 
 
