@@ -120,15 +120,14 @@ def test_the_function_that_others_build_on_is_blamed_first(folder: Path) -> None
 
 # the way that every learner goes: through the filters, always
 PLAIN = (
-    "    if (found := _shortlist(logits, top_k, top_p)) is not None:\n"
-    "        logits, ids = found\n"
-    "        return ids.gather(-1, sample(logits.exp(), generator))\n",
+    "    if (shortlist := _shortlist(logits, temperature, top_k, top_p)) is not None:\n"
+    "        return _draw(shortlist, logits, generator)\n",
     "",
 )
 
 SAMPLERS = {
-    "float64": ("torch.float64, generator", "torch.float64, generator"),
-    "float32": ("dtype=torch.float64, generator", "generator"),
+    "float64": ("probs.shape[0], dtype=torch.float64", "len(probs), dtype=torch.float64"),
+    "float32": ("probs.shape[0], dtype=torch.float64", "len(probs)"),
     "multinomial": (
         "    return inverse_cdf(probs, u)",
         "    inverse_cdf(probs, u)\n    return torch.multinomial(probs, 1, generator=generator)",
