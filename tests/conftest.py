@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # set before torch is imported, and inherited by the commands that tests start: several test
@@ -18,3 +19,9 @@ settings.load_profile("course")
 
 # they need Chromium and minutes: `make test-browser` names the folder, and then it is entered
 collect_ignore = ["browser"]
+
+
+@pytest.fixture(autouse=True)
+def not_under_nbgrader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """nbgrader, run in this process, says so in the environment and leaves it there."""
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
