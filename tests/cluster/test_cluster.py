@@ -167,7 +167,8 @@ def test_workers_that_never_come_back_are_not_waited_for_without_end(
         )
         next(outcomes)
         monkeypatch.setattr(module, "LONGEST_WAIT", 2)
-        os.kill(alive(cluster)[0], signal.SIGKILL)
+        for worker in alive(cluster):
+            os.kill(worker, signal.SIGKILL)
         with pytest.raises(CourseError, match="its scheduler or all of its workers"):
             list(outcomes)
 
