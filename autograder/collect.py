@@ -137,10 +137,10 @@ def _take_in(
 
 def _meant(handed: Handed, lesson: Lesson | None) -> tuple[list[str], list[str]]:
     """The lessons that a pack is for, and those in it that nobody has begun."""
-    if lesson is not None:
-        return [lesson.name], []
     if not handed.modules and not handed.notebooks:
         raise BrokenPack("holds neither a lesson's notebook nor a lesson's module")
+    if lesson is not None:
+        return [lesson.name], []
     # an edition for a class has the notebook of its one lesson, and the modules of all
     there = set(handed.notebooks) or set(handed.modules)
     names = [name for name in graded_lessons() if name in there]

@@ -164,6 +164,17 @@ def test_stubs_alone_need_to_be_told_their_lesson(classroom: Classroom, tmp_path
     assert taken(take_in(classroom, folder, lesson=LESSON)) == {"alice": ["top_k"]}
 
 
+def test_a_pack_with_nothing_of_the_course_is_refused_for_a_named_lesson_too(
+    classroom: Classroom, tmp_path: Path
+) -> None:
+    """It became an empty submission, and took the place of an earlier one."""
+    (tmp_path / "alice").mkdir()
+    (tmp_path / "alice" / "notes.txt").write_text("see you", encoding="utf-8")
+    (refused,) = take_in(classroom, tmp_path / "alice", lesson=LESSON)
+    assert isinstance(refused, Refused)
+    assert not (classroom.submitted / "alice").exists()
+
+
 # --- downloads of learning platforms ---
 
 
