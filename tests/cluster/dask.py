@@ -24,7 +24,8 @@ class Cluster:
     """
 
     def __init__(self, folder: Path, workers: int, *, nanny: bool = True) -> None:
-        self.token = f"cluster-{os.getpid()}-{folder.name}"
+        # with an end, lest `dask` be found in `dask0`, whose workers are another cluster's
+        self.token = f"cluster-{os.getpid()}-{folder.name}-end"
         self._folder, self._file = folder, folder / "scheduler.json"
         self._log = (folder / "log").open("wb")
         self._started = [
