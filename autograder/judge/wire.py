@@ -24,6 +24,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_lib.checks.record import extent, span
+
 LARGEST_MESSAGE = 2 << 20  # bytes of JSON
 LARGEST_BUFFERS = 64 << 20  # bytes of tensors in one frame
 LARGEST_TENSORS = 1 << 20  # elements of all tensors of one frame, however few bytes they share
@@ -255,14 +257,6 @@ class Encoder:
         return at
 
 
-def span(value: Tensor) -> Tensor:
-    """The memory of a tensor from its first to its last element, flat: strides are kept so."""
-    extent = 0
-    if value.numel():
-        extent = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
-    return value.as_strided((extent,), (1,))
-
-
 class Decoder:
     """Makes values of JSON data and buffers. `find` gives the object of a handle."""
 
@@ -349,19 +343,17 @@ class Decoder:
         if len(shape) != len(stride):
             raise ProtocolError("a tensor has more axes than strides")
         raw = self.slice(data)
-        extent = 0
-        if all(shape):
-            extent = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+        places = extent(shape, stride)
         # an axis of 0 makes no tensor small: a list of its rows may be long
         self.elements += math.prod(max(1, n) for n in shape)
         if self.elements > LARGEST_TENSORS:
             raise ProtocolError("tensors claim more elements than may be sent")
-        if extent * dtype.itemsize != len(raw):
+        if places * dtype.itemsize != len(raw):
             raise ProtocolError("a tensor's bytes do not fit its shape")
         inference = data.get("inference") is True
         # whatever the mode is here, the tensor is of the kind that it was there
         with torch.inference_mode(inference):
-            if not extent:
+            if not places:
                 made = torch.empty(shape, dtype=dtype)
             else:
                 flat = torch.frombuffer(raw, dtype=torch.uint8).clone()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -131,14 +131,22 @@ def recorded_call(
 def fresh(value: Any) -> Any:
     """A tensor or list of the same content and layout, any other value itself."""
     if isinstance(value, Tensor):
-        extent = 0
-        if value.numel():
-            extent = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
         # a view has gaps or repeats: all from its first to its last element is copied
         with torch.inference_mode(value.is_inference()):
-            memory = value.detach().as_strided((extent,), (1,)).clone()
-            return memory.as_strided(value.shape, value.stride())
+            return span(value.detach()).clone().as_strided(value.shape, value.stride())
     return [fresh(item) for item in value] if type(value) is list else value
+
+
+def span(value: Tensor) -> Tensor:
+    """The memory of a tensor from its first to its last element, flat: strides are kept so."""
+    return value.as_strided((extent(value.shape, value.stride()),), (1,))
+
+
+def extent(shape: Sequence[int], stride: Sequence[int]) -> int:
+    """How many places lie from the first to the last element of such a tensor."""
+    if not all(shape):
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
 
 
 def remember_changes(
