@@ -59,6 +59,19 @@ class Grade:
     def lesson(self) -> LessonVerdict:
         return self.verdict.lessons[self.key.lesson]
 
+    @property
+    def record(self) -> Record:
+        """The grade as reports and exports take it."""
+        return Record(
+            student=self.student,
+            lesson=self.key.lesson,
+            verdict=self.lesson,
+            sandbox=self.verdict.sandbox,
+            submission=self.key.submission,
+            received=self.received,
+            graded_with=self.key.checks,
+        )
+
 
 class Journal:
     """The verdicts and grades in a class's folder `.autograder`."""
@@ -103,21 +116,6 @@ class Journal:
             # verdicts are long: those of a whole class need not lie in memory
             if grade := self._with_verdict(student, key, received):
                 yield grade
-
-    def records(self) -> Iterator[Record]:
-        """Every grade of the class as the reports and exports take it."""
-        folders = self._grades.iterdir() if self._grades.is_dir() else iter(())
-        for lesson in sorted(folder.name for folder in folders):
-            for grade in self.grades(lesson):
-                yield Record(
-                    student=grade.student,
-                    lesson=lesson,
-                    verdict=grade.lesson,
-                    sandbox=grade.verdict.sandbox,
-                    submission=grade.key.submission,
-                    received=grade.received,
-                    graded_with=grade.key.checks,
-                )
 
     def tidy(self) -> None:
         """Remove what a kill in the middle of a write left."""

@@ -83,32 +83,19 @@ def run_report(console: Console, names: Sequence[str], out: Path, students: Sequ
             if students and grade.student not in students:
                 continue
             late = due.judge(grade.student, lesson.name, grade.received)
-            page = learner_page(as_record(grade), late, _earlier(classroom, journal, lesson, grade))
+            page = learner_page(grade.record, late, _earlier(classroom, journal, lesson, grade))
             _write(out / lesson.slug / grade.student / "report.html", page)
             pages += 1
         told = f"{escape(str(out / lesson.slug))}: {plural(pages, 'page')} for learners"
         if not students:
             findings = _findings(classroom, lesson, grades, handed)
-            records = [as_record(grade) for grade in grades]
+            records = [grade.record for grade in grades]
             page = instructor_page(lesson.name, records, due, findings)
             _write(out / f"{lesson.slug}.html", page)
             told += f"; {escape(str(out / lesson.slug))}.html: for the instructor"
         console.print(told)
     if not written:
         raise CourseError("there is nothing to report: run `autograder collect` and `grade` first")
-
-
-def as_record(grade: Grade) -> Record:
-    """A grade of the journal as reports and exports take it."""
-    return Record(
-        grade.student,
-        grade.key.lesson,
-        grade.lesson,
-        grade.verdict.sandbox,
-        grade.key.submission,
-        grade.received,
-        grade.key.checks,
-    )
 
 
 def _lessons(names: Sequence[str]) -> list[Lesson]:
@@ -144,7 +131,7 @@ def _with_rows(
     journal = Journal(classroom.kept)
     for lesson in lessons:
         for grade in journal.grades(lesson.name):
-            record = as_record(grade)
+            record = grade.record
             yield record, as_row(record, lesson.slug, due, hand)
 
 
@@ -167,7 +154,7 @@ def _earlier(classroom: Classroom, journal: Journal, lesson: Lesson, grade: Grad
     for received, digest in sorted(receipts, reverse=True):
         key = replace(grade.key, submission=digest)
         if (verdict := journal.find(key)) is not None:
-            return as_record(Grade(grade.student, key, received, verdict))
+            return Grade(grade.student, key, received, verdict).record
     return None
 
 

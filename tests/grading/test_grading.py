@@ -179,7 +179,7 @@ def test_a_verdict_comes_out_of_the_journal_as_it_went_in(grading: ClassGrading)
     grading.journal.keep(key, verdict)
     assert Journal(grading.classroom.kept).find(key) == verdict
     grading.journal.stand("é\\x", key, WHEN)
-    (record,) = grading.journal.records()
+    (record,) = [grade.record for grade in grading.journal.grades("top_k")]
     assert (record.student, record.lesson, record.received) == ("é\\x", "top_k", WHEN)
     assert record.verdict == verdict.lessons["top_k"]
 
@@ -382,7 +382,7 @@ def test_ungraded_when_unsandboxed_is_another_verdict_and_stamped(
     hand_in("a", work())
     run()
     assert "WITHOUT A SANDBOX" in run(sandboxed=False, regrade=True, yes=True)
-    (record,) = Journal(classroom.kept).records()
+    (record,) = [grade.record for grade in Journal(classroom.kept).grades("top_k")]
     assert record.sandbox == "none"
 
 
