@@ -263,6 +263,8 @@ def simulate(
     broken = sum(bool(truth.broken) for truth in came)
     shown = escape(str(out))
     console.print(f"{shown}/packs: {len(came)} packs of {students} students, {broken} broken")
+    console.print(f"{shown}/received: when each came, for `autograder collect --times`")
+    console.print(f"{shown}/worksheets: who Moodle's numbers are, for `collect --roster`")
     console.print(f"{shown}/truth.json: what each of them is")
 
 
@@ -280,14 +282,27 @@ def collect(
         str | None,
         typer.Option(help="When they were handed in, if not now: 2026-11-02T23:59+01:00."),
     ] = None,
+    times: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="When each was: a CSV with columns student, received."),
+    ] = None,
+    roster: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Who a platform's numbers are: Moodle's grading worksheet, Canvas' gradebook, or "
+            "a CSV with columns number, student.",
+        ),
+    ] = None,
     whole_class: Annotated[
         bool, typer.Option("--class", help="Each PATH is a platform's download of a whole class.")
     ] = False,
 ) -> None:
     """Take in what students handed in: checked, receipted, laid where nbgrader looks for it."""
-    from .grade_commands import run_collect
+    from .grade_commands import Handover, run_collect
 
-    run_collect(console, paths, lesson, student, received, whole_class)
+    told = Handover(lesson, student, received, times, roster, whole_class)
+    run_collect(console, paths, told)
 
 
 @app.command()

@@ -7,11 +7,12 @@ submitted/<student>/03_top_k/      the notebook, course_lib/ with the modules, t
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,6 +49,8 @@ class Receipt:
     not_begun: list[str]
     ignored: list[dict[str, str]] = field(repr=False)
     notes: list[str]
+    platform: str = ""  # whose number `student` is, if it is one of Moodle's or Canvas'
+    moved: dict[str, datetime] = field(default_factory=dict)  # lesson: the later time so far
 
     @property
     def odd(self) -> list[str]:
@@ -59,6 +62,10 @@ class Receipt:
         who = f"{self.student} ({self.name})" if self.name else self.student
         what = ", ".join(f"{name} {digest[:12]}" for name, digest in self.lessons.items())
         extra = f"; unchanged: {', '.join(self.again)}" if self.again else ""
+        if self.moved:
+            extra += (
+                f"; received {self.received:%Y-%m-%d %H:%M} UTC already: {', '.join(self.moved)}"
+            )
         extra += f"; not begun: {', '.join(self.not_begun)}" if self.not_begun else ""
         extra += f"; ignored: {_some(self.odd)}" if self.odd else ""
         extra += "".join(f"; {note}" for note in self.notes)
@@ -81,20 +88,25 @@ def collect(
     lesson: Lesson | None = None,
     student: str | None = None,
     received: datetime | None = None,
+    times: Mapping[str, datetime] | None = None,
+    roster: Mapping[str, str] | None = None,
     whole_class: bool = False,
 ) -> Iterator[Receipt | Refused]:
     """Take in all packs in `paths`; one that is broken stops no other.
 
     Several paths are a pack each, a folder alone may be one or hold many; with `whole_class` every
     path is the download of a class. `lesson` says for which lesson they are, where that does not
-    show; `student` whose the one pack is; `received` when they were handed in, if not now.
+    show; `student` whose the one pack is; `received` when they were handed in, if not now, and
+    `times` when each student's was; `roster` who the numbers of a learning platform are.
     """
     paths = [path.absolute() for path in paths]
     many = whole_class or (len(paths) == 1 and paths[0].is_dir() and student is None)
     for path in paths:
-        for pack in find_packs(path) if many else [one_pack(path, student)]:
-            moment = (received or datetime.now(UTC)).astimezone(UTC)
+        for found in find_packs(path) if many else [one_pack(path, student)]:
+            pack = found
             try:
+                pack = _named(pack, roster)
+                moment = _moment(pack.student, received, times)
                 yield _take_in(classroom, pack, lesson, moment)
             except CourseError as error:
                 yield Refused(pack.student, pack.origin, str(error))
@@ -103,19 +115,46 @@ def collect(
                 yield Refused(pack.student, pack.origin, why)
 
 
+def _named(pack: Found, roster: Mapping[str, str] | None) -> Found:
+    """`pack` under the id of its student."""
+    if roster is None or not pack.platform:
+        return replace(pack, student=student_id(pack.student))
+    if pack.student not in roster:
+        raise CourseError(f"the roster has no number {pack.student}: add a line for {pack.name!r}")
+    return replace(pack, student=roster[pack.student], platform="")
+
+
+def _moment(
+    student: str, received: datetime | None, times: Mapping[str, datetime] | None
+) -> datetime:
+    """When a student's pack was received, in UTC."""
+    if times is None:
+        return (received or datetime.now(UTC)).astimezone(UTC)
+    if student not in times:
+        raise CourseError("no time is listed: add a line, or collect it alone with --received")
+    return times[student]
+
+
 def _take_in(
     classroom: Classroom, pack: Found, lesson: Lesson | None, received: datetime
 ) -> Receipt:
-    student = student_id(pack.student)
+    student = pack.student
     handed = sort_out(pack.read())
     names, not_begun = _meant(handed, lesson)
     taken: dict[str, str] = {}
     again: list[str] = []
+    moved: dict[str, datetime] = {}
     for name in names:
         submission = _submission(student, handed, name, received)
-        fresh = _lay(classroom, submission)
+        before = _there(classroom, submission)
         taken[name] = submission.sha256
-        if not fresh:
+        if before is None:
+            _lay(classroom, submission)
+        elif received < before:
+            # it was there earlier than was known: a list of times came after the packs
+            _stamp(classroom, submission)
+            moved[name] = before
+        else:
             again.append(name)
     ignored = [{"path": thing.path, "why": thing.why} for thing in handed.ignored]
     receipt = Receipt(
@@ -128,6 +167,8 @@ def _take_in(
         not_begun,
         ignored,
         list(handed.notes),
+        pack.platform,
+        moved,
     )
     for name in names:
         if name not in again:
@@ -158,16 +199,22 @@ def _submission(student: str, handed: Handed, name: str, received: datetime) -> 
     return Submission(student, name, handed.files(), data, received)
 
 
-def _lay(classroom: Classroom, submission: Submission) -> bool:
-    """Put a submission where nbgrader looks; says whether it is another than what is there."""
+def _there(classroom: Classroom, submission: Submission) -> datetime | None:
+    """When the very same was received, None if that is not what is there."""
+    lesson = graded_lessons()[submission.lesson]
+    if not classroom.submission(submission.student, lesson).exists():
+        return None
+    try:
+        former = read_submission(classroom, submission.student, lesson)
+    except BrokenPack:
+        return None  # it came another way than by this; the new one takes its place
+    return former.received if former.sha256 == submission.sha256 else None
+
+
+def _lay(classroom: Classroom, submission: Submission) -> None:
+    """Put a submission where nbgrader looks; what is there is kept."""
     lesson = graded_lessons()[submission.lesson]
     place = classroom.submission(submission.student, lesson)
-    if place.exists():
-        try:
-            if read_submission(classroom, submission.student, lesson).sha256 == submission.sha256:
-                return False
-        except BrokenPack:
-            pass  # it came another way than by this; the new one takes its place
     new = classroom.kept / "arriving" / secrets.token_hex(8)
     for name, data in submission.files.items():
         write_atomically(new / MODULES / f"{name}.py", data)
@@ -180,7 +227,12 @@ def _lay(classroom: Classroom, submission: Submission) -> bool:
         former.parent.mkdir(parents=True, exist_ok=True)
         os.rename(place, former)
     os.rename(new, place)
-    return True
+
+
+def _stamp(classroom: Classroom, submission: Submission) -> None:
+    """Write down another time for what is there."""
+    place = classroom.submission(submission.student, graded_lessons()[submission.lesson])
+    write_atomically(place / TIMESTAMP, as_timestamp(submission.received).encode())
 
 
 def _former(classroom: Classroom, student: str, lesson: Lesson) -> Path:
@@ -194,9 +246,10 @@ def _write_receipt(classroom: Classroom, receipt: Receipt, handed: Handed, name:
     files = {f"{MODULES}/{module}.py": one for module, one in handed.modules.items()}
     if name in handed.notebooks:
         files[f"{lesson.slug}.ipynb"] = handed.notebooks[name]
-    told = {
+    told: dict[str, object] = {
         "student": receipt.student,
         "name": receipt.name,
+        "platform": receipt.platform,
         "lesson": name,
         "received": receipt.received.isoformat(),
         "sha256": receipt.lessons[name],
@@ -211,8 +264,20 @@ def _write_receipt(classroom: Classroom, receipt: Receipt, handed: Handed, name:
         "ignored": receipt.ignored,
         "notes": receipt.notes,
     }
+    if name in receipt.moved:
+        told["moved_from"] = receipt.moved[name].isoformat()
     folder = classroom.kept / "receipts" / lesson.slug / blob_name(receipt.student).split(".")[0]
     write_atomically(folder / f"{receipt.lessons[name][:32]}.json", as_json(told))
+
+
+def platform_numbers(classroom: Classroom, platform: str) -> set[str]:
+    """The ids that are numbers of a platform's own, as receipts tell; none without a platform."""
+    found = set()
+    for path in (classroom.kept / "receipts").glob("*/*/*.json") if platform else ():
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told.get("platform") == platform:
+            found.add(told["student"])
+    return found
 
 
 def remove_arriving(classroom: Classroom) -> None:

@@ -7,8 +7,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
@@ -31,6 +32,9 @@ from .errors import CourseError
 from .grading import Outcome, Settings, grade_locally
 from .journal import Journal
 from .judge.verdict import LessonVerdict
+from .late import FILE, read_due_dates, told_moment
+from .lists import read_roster, read_times
+from .packs import MOODLE
 from .submission import Submission, read_handed
 from .verdict_cells import told
 
@@ -43,44 +47,74 @@ UNSANDBOXED = (
 # --- collect ---
 
 
-def run_collect(
-    console: Console,
-    paths: Sequence[Path],
-    lesson: str | None,
-    student: str | None,
-    received: str | None,
-    whole_class: bool,
-) -> None:
+@dataclass(frozen=True)
+class Handover:
+    """What `autograder collect` is told about packs, as it was written."""
+
+    lesson: str | None = None
+    student: str | None = None
+    received: str | None = None
+    times: Path | None = None
+    roster: Path | None = None
+    whole_class: bool = False
+
+
+def run_collect(console: Console, paths: Sequence[Path], told: Handover) -> None:
     """Take in packs; raises CourseError at the end if some were refused."""
-    if student is not None and len(paths) != 1:
+    if told.student is not None and len(paths) != 1:
         raise CourseError(f"--student is for one pack, and {len(paths)} are named")
+    if told.received is not None and told.times is not None:
+        raise CourseError("--received is one time for all packs, and --times has one for each")
     classroom = find_classroom()
-    chosen = None if lesson is None else graded_lesson(lesson)
-    moment = None if received is None else _moment(received)
-    count, refused = 0, []
+    chosen = None if told.lesson is None else graded_lesson(told.lesson)
+    zone = read_due_dates(classroom.root / FILE, graded_lessons()).zone
+    moment = None if told.received is None else _received(told.received, zone)
+    times = None if told.times is None else read_times(told.times, zone)
+    roster = None if told.roster is None else read_roster(told.roster)
+    owners, refused, numbered = set(), [], []
+    count = 0
     with classroom.only_writer():
         remove_arriving(classroom)
-        for result in collect(classroom, paths, lesson=chosen, student=student, received=moment):
+        for result in collect(
+            classroom,
+            paths,
+            lesson=chosen,
+            student=told.student,
+            received=moment,
+            times=times,
+            roster=roster,
+            whole_class=told.whole_class,
+        ):
+            owners.add(result.student)
             if isinstance(result, Receipt):
                 count += 1
+                numbered += [result.student] if result.platform == MOODLE else []
                 console.print(escape(result.line()))
             else:
                 refused.append(result)
-                console.print(f"[bold]refused[/] {escape(f'{result.student}: {result.why}')}")
+    # at the end, where nobody has to look for them among thousands
+    for pack in refused:
+        console.print(f"[bold]refused[/] {escape(f'{pack.student}: {pack.why}')}")
     console.print(f"{count} taken in; receipts are in {escape(str(classroom.kept / 'receipts'))}")
+    if numbered:
+        console.print(
+            f"{len(numbered)} ids are numbers that Moodle gave for this assignment alone: "
+            "collect again with --roster and its grading worksheet, or no lesson will know who "
+            "they are in another"
+        )
+    if absent := sorted(set(times or ()) - owners):
+        names = f"{', '.join(absent[:SHOWN])}{' and more' if len(absent) > SHOWN else ''}"
+        console.print(escape(f"{len(absent)} with a time and without a pack: {names}"))
     if refused:
         names = ", ".join(pack.origin for pack in refused[:SHOWN])
         raise CourseError(f"{len(refused)} of {count + len(refused)} packs refused: {names}")
 
 
-def _moment(text: str) -> datetime:
+def _received(text: str, zone: ZoneInfo | None) -> datetime:
     try:
-        # a time without an offset is one on this machine's clock
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError as error:
-        raise CourseError(
-            f"--received {text!r} is no time: write it as 2026-11-02T23:59"
-        ) from error
+        return told_moment(text, zone)
+    except CourseError as error:
+        raise CourseError(f"--received: {error}") from error
 
 
 # --- grade ---

@@ -119,6 +119,7 @@ class DueDates:
     """The policies of all lessons that have one."""
 
     policies: Mapping[str, Policy] = field(default_factory=dict)
+    zone: ZoneInfo | None = None  # of the lessons that name none themselves
 
     def judge(self, student: str, lesson: str, received: datetime) -> Lateness:
         """How a submission stands to its due date; `received` is aware."""
@@ -138,6 +139,36 @@ def at(wall: datetime, zone: ZoneInfo) -> datetime:
     """
     readings = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     return max(readings, key=lambda reading: reading.astimezone(UTC))
+
+
+def told_moment(text: str, zone: ZoneInfo | None) -> datetime:
+    """The moment, in UTC, that `text` tells: with an offset, or as clocks in `zone` show it.
+
+    Where they show it twice, the earlier reading: this is when something came, and nobody is late
+    by it. Raises CourseError for what is no time, or one that clocks never show.
+    """
+    text = text.strip()
+    try:
+        moment = datetime.fromisoformat(text)
+        # a date alone is read as its midnight, which nobody meant
+        if ":" not in text:
+            raise ValueError
+    except ValueError as error:
+        raise CourseError(
+            f"{text!r} is no date with a time: write 2026-11-02T23:59+01:00"
+        ) from error
+    if moment.tzinfo is not None:
+        return moment.astimezone(UTC)
+    if zone is None:
+        raise CourseError(
+            f"{text} has no offset: write it as {text}+01:00, or put a timezone into {FILE}"
+        )
+    reading = moment.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if _wall(reading.astimezone(zone)) != moment:
+        raise CourseError(
+            f"clocks in {zone.key} never show {text}, they are put forward: give its offset"
+        )
+    return reading
 
 
 def read_due_dates(path: Path, lessons: Iterable[str]) -> DueDates:
@@ -166,19 +197,14 @@ def read_due_dates(path: Path, lessons: Iterable[str]) -> DueDates:
             raise CourseError(f"{path}: there is no lesson {name!r}: take {', '.join(known)}")
         _refuse_unknown(table, SETTINGS + TIMES, f"{path}, [{name}]")
         policies[name] = _policy({**general, **table}, f"{path}, [{name}]")
-    return DueDates(policies)
+    zone = _zone(general["timezone"], str(path)) if "timezone" in general else None
+    return DueDates(policies, zone)
 
 
 def _policy(table: Mapping[str, Any], where: str) -> Policy:
     if "timezone" not in table:
         raise CourseError(f'{where} has no timezone: write one such as timezone = "Europe/Berlin"')
-    try:
-        zone = ZoneInfo(table["timezone"])
-    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
-        raise CourseError(
-            f"{where}: there is no timezone {table['timezone']!r}: take an IANA name such as "
-            '"Europe/Berlin" or "UTC"'
-        ) from error
+    zone = _zone(table["timezone"], where)
     if "due" not in table:
         raise CourseError(f"{where} has no due date: write due = 2026-11-02T23:59:00")
     due = _moment(table["due"], zone, f"{where}, due")
@@ -206,6 +232,16 @@ def _policy(table: Mapping[str, Any], where: str) -> Policy:
             for student, value in extensions.items()
         },
     )
+
+
+def _zone(name: Any, where: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+        raise CourseError(
+            f"{where}: there is no timezone {name!r}: take an IANA name such as "
+            '"Europe/Berlin" or "UTC"'
+        ) from error
 
 
 def _moment(value: Any, zone: ZoneInfo, where: str) -> datetime:

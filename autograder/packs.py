@@ -2,7 +2,8 @@
 
 A pack is a zip, a folder, or loose files that a learning platform named after the student:
 
-    Jane Doe_12345_assignsubmission_file_/...     Moodle: the student is 12345, Jane Doe
+    Jane Doe_12345_assignsubmission_file_/...     Moodle: the student is 12345, Jane Doe; the number
+                                                  is another in each assignment
     doejane_12345_678_top_k.py                    Canvas: the student is 12345, doejane
     doejane_LATE_12345_678_03_top_k.ipynb
     alice.zip, alice/                             anything else: the student is alice
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from .archive import (
@@ -31,6 +32,7 @@ from .archive import (
 )
 from .submission import wanted
 
+MOODLE, CANVAS = "Moodle", "Canvas"
 _MOODLE = re.compile(
     r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<rest>.*)", re.DOTALL
 )
@@ -46,6 +48,7 @@ class Found:
     name: str  # as the learning platform has it, "" elsewhere
     origin: str  # what to call it in a message
     read: Callable[[], Pack]  # raises BrokenPack
+    platform: str = ""  # whose number `student` is: MOODLE or CANVAS
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Owner:
     student: str
     name: str = ""
     rest: str = ""
+    platform: str = ""
 
 
 def platform_owner(filename: str) -> Owner | None:
@@ -62,9 +66,9 @@ def platform_owner(filename: str) -> Owner | None:
 
     What a student called the file comes last in it, and may look like a platform's name too.
     """
-    for pattern in (_CANVAS, _MOODLE):
+    for platform, pattern in ((CANVAS, _CANVAS), (MOODLE, _MOODLE)):
         if match := pattern.fullmatch(filename):
-            return Owner(match["id"], match["name"], match["rest"])
+            return Owner(match["id"], match["name"], match["rest"], platform)
     return None
 
 
@@ -108,7 +112,7 @@ def _in_folder(folder: Path) -> Iterator[Found]:
             if not child.name.startswith((".", "__MACOSX")):
                 yield _whole(child)
         elif owner is not None:
-            loose.setdefault(Owner(owner.student, owner.name), []).append((owner.rest, child))
+            loose.setdefault(replace(owner, rest=""), []).append((owner.rest, child))
         elif child.suffix.lower() == ".zip":
             yield _whole(child)
         elif not child.name.startswith("."):
@@ -126,7 +130,7 @@ def _is_work(path: Path) -> bool:
 
 def _whole(path: Path) -> Found:
     owner = platform_owner(path.name) or Owner(path.stem if path.is_file() else path.name)
-    return Found(owner.student, owner.name, str(path), lambda: read_pack(path, wanted))
+    return _found(owner, str(path), lambda: read_pack(path, wanted))
 
 
 def _loose(owner: Owner, files: list[tuple[str, Path]]) -> Found:
@@ -146,7 +150,7 @@ def _loose(owner: Owner, files: list[tuple[str, Path]]) -> Found:
                 pack.ignored.append(Ignored(rest, ""))
         return pack
 
-    return Found(owner.student, owner.name, str(files[0][1]), read)
+    return _found(owner, str(files[0][1]), read)
 
 
 # --- zips ---
@@ -183,7 +187,7 @@ def _owners(archive: Archive) -> dict[Owner, tuple[list[Entry], int]]:
             if not (is_file and top.lower().endswith(".zip")):
                 continue
             owner = Owner(PurePosixPath(top).stem)
-        key = Owner(owner.student, owner.name)
+        key = replace(owner, rest="")
         below = depth if is_file else depth + 1
         found.setdefault(key, ([], below))[0].append(entry)
     return found
@@ -195,13 +199,17 @@ def _within(path: Path, archive: Archive, owner: Owner, entries: list[Entry], be
         pack.members = [Member(_unprefixed(one.path), one.data) for one in pack.members]
         return with_inner_zips(pack, wanted)
 
-    return Found(owner.student, owner.name, f"{path} ({owner.name or owner.student})", read)
+    return _found(owner, f"{path} ({owner.name or owner.student})", read)
 
 
 def _unprefixed(path: PurePosixPath) -> PurePosixPath:
     """A path without what a platform put before the name of the file."""
     owner = platform_owner(path.name)
     return path.with_name(owner.rest) if owner and owner.rest else path
+
+
+def _found(owner: Owner, origin: str, read: Callable[[], Pack]) -> Found:
+    return Found(owner.student, owner.name, origin, read, owner.platform)
 
 
 def _broken(student: str, origin: str, error: BrokenPack) -> Found:

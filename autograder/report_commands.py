@@ -15,6 +15,7 @@ from .archive import BrokenPack
 from .authoring.files import write_atomically
 from .authoring.layout import ROOT, Lesson, find_lesson, solution_path, stub_path
 from .classroom import Classroom, blob_name, find_classroom, graded_lessons
+from .collect import platform_numbers
 from .errors import CourseError
 from .export.by_hand import read_by_hand
 from .export.canvas import as_canvas
@@ -24,7 +25,8 @@ from .export.moodle import as_moodle
 from .export.rows import ByHand, Row, as_row
 from .export.table import as_csv
 from .journal import Grade, Journal
-from .late import FILE, DueDates, read_due_dates
+from .late import FILE, DueDates, When, read_due_dates
+from .packs import CANVAS, MOODLE
 from .records import Record
 from .report.instructor import Findings, instructor_page
 from .report.learner import learner_page
@@ -35,7 +37,7 @@ from .submission import Submission, read_submission
 SHOWN = 6  # ids in a line before "and 12 more"
 SQLITE = "sqlite:///"
 
-WRITERS = {"csv": as_csv, "canvas": as_canvas, "moodle": as_moodle}
+WRITERS = {"csv": as_csv, "moodle": as_moodle}
 
 
 def run_export(console: Console, kind: str, out: Path, names: Sequence[str]) -> None:
@@ -46,12 +48,14 @@ def run_export(console: Console, kind: str, out: Path, names: Sequence[str]) -> 
     assignments = {lesson.slug: lesson.name for lesson in lessons}
     hand = read_by_hand(_book(classroom), assignments)
     graded = _with_rows(classroom, lessons, due, hand)
+    # ids that are a platform's own numbers
+    numbers = platform_numbers(classroom, {"canvas": CANVAS, "moodle": MOODLE}.get(kind, ""))
     rows: list[Row] = []
     if kind == "json":
         data = as_json(_noting(graded, rows))
     else:
         rows = [row for _, row in graded]
-        data = WRITERS[kind](rows)
+        data = as_canvas(rows, numbers) if kind == "canvas" else WRITERS[kind](rows)
     if not rows:
         raise CourseError("there are no grades yet: run `autograder grade` first")
     if out.exists() and out.read_bytes() != data:
@@ -61,6 +65,11 @@ def run_export(console: Console, kind: str, out: Path, names: Sequence[str]) -> 
     console.print(f"{escape(str(out))}: {plural(len(rows), 'grade')} of {len(students):,} learners")
     _say(console, f"extensions in {FILE} of ids without a grade", due.unknown(students))
     _say(console, "not graded by hand yet", sorted({row.student for row in rows if row.waiting}))
+    closed = sorted({row.student for row in rows if row.late == When.CLOSED})
+    _say(console, "came after the lesson closed, so that it counts nothing", closed)
+    if kind == "moodle":
+        told = "numbers of one assignment, which its import does not know: collect with --roster"
+        _say(console, told, sorted(students & numbers))
     if kind in ("canvas", "moodle"):
         guarded = sorted(student for student in students if safe(student) != student)
         _say(console, "ids like formulas got an apostrophe: mend their lines", guarded)

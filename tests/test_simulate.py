@@ -1,7 +1,6 @@
 """A made-up class: the same for the same seed, and what its truth says it is."""
 
 import csv
-from datetime import datetime
 from pathlib import Path
 from random import Random
 
@@ -13,6 +12,7 @@ from autograder.classroom import Classroom, graded_lessons, student_id
 from autograder.collect import Receipt
 from autograder.errors import CourseError
 from autograder.late import When, read_due_dates
+from autograder.lists import read_times
 from autograder.simulate import Shares, Truth, hand_over, read_truth, simulate
 from autograder.simulate.packing import BREAKAGES
 from autograder.simulate.work import CRASHES, MIX, do_work, tasks
@@ -72,11 +72,11 @@ def test_every_pack_has_an_owner_with_an_id_that_the_grader_takes(made: Path) ->
 
 def test_packs_came_at_the_time_that_is_written_down_and_some_are_late(made: Path) -> None:
     policies = read_due_dates(made / "due.toml", lessons())
-    times = {}
-    with (made / "received.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            times[row["student"]] = datetime.fromisoformat(row["received"])
-            assert (made / row["pack"]).stat().st_mtime == times[row["student"]].timestamp()
+    times = read_times(made / "received/03_top_k.csv", None)
+    packs = {truth.student: made / truth.pack for truth in read_truth(made) if truth.pack}
+    assert times.keys() == packs.keys()
+    for student, pack in packs.items():
+        assert pack.stat().st_mtime == times[student].timestamp()
     told = [policies.judge(student, "top_k", moment).when for student, moment in times.items()]
     assert told.count(When.LATE) >= 5
     assert told.count(When.ON_TIME) > COUNT / 2

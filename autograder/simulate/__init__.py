@@ -1,10 +1,11 @@
 """A class that is not there, with all that it hands in, to try the grading on.
 
-    OUT/packs/03_top_k/   what students handed in for a lesson, as zips and folders
-    OUT/roster.csv        ids and names, as `nbgrader db student import` reads them
-    OUT/received.csv      when each pack came
-    OUT/due.toml          when they were due
-    OUT/truth.json        what each one is: for tests and benchmarks, not for the grader
+    OUT/packs/03_top_k/          what students handed in for a lesson, as zips and folders
+    OUT/received/03_top_k.csv    when each pack came, for `autograder collect --times`
+    OUT/worksheets/03_top_k.csv  who Moodle's numbers are, for `autograder collect --roster`
+    OUT/roster.csv               ids and names, as `nbgrader db student import` reads them
+    OUT/due.toml                 when they were due
+    OUT/truth.json               what each one is: for tests and benchmarks, not for the grader
 
 The same seed gives the same bytes.
 """
@@ -25,6 +26,7 @@ from ..authoring.layout import Lesson
 from ..classroom import Classroom, graded_lessons
 from ..collect import Receipt, Refused, collect
 from ..errors import CourseError
+from ..lists import RECEIVED, STUDENT, read_roster, read_times
 from ..notebook import release, to_bytes
 from .packing import BREAKAGES, broken_pack, form_for, pack
 from .people import Person, people
@@ -32,6 +34,7 @@ from .work import MIX, do_work
 
 BERLIN = ZoneInfo("Europe/Berlin")
 FIRST_DUE = datetime(2026, 10, 12, 23, 59)  # by the clock; the clocks change between two lessons
+WORKSHEET = ("Identifier", "Full name", "ID number", "Email address")
 _PLACEHOLDER = "the answer goes here"
 _ANSWERS = (
     "The filter keeps the best ones, so the text stays on topic.",
@@ -81,13 +84,14 @@ def simulate(
     for lesson in lessons:
         notebooks = _notebooks(lesson)
         (out / "packs" / lesson.slug).mkdir(parents=True)
-        for person in students:
+        for place, person in enumerate(students):
             # each pack has a chance of its own, so that a change of one leaves the others
             random = Random(f"{seed}/{lesson.name}/{person.id}")
             if random.random() < shares.absent:
                 truths.append(Truth(person.id, lesson.name, ""))
             else:
-                truths.append(_hand_in(out, person, lesson, notebooks, random, shares))
+                number = _number(lesson, place)
+                truths.append(_hand_in(out, person, lesson, notebooks, number, random, shares))
     _write_lists(out, students, truths, lessons)
     return truths
 
@@ -100,10 +104,12 @@ def read_truth(out: Path) -> list[Truth]:
 
 def hand_over(out: Path, classroom: Classroom) -> Iterator[Receipt | Refused]:
     """Collect all packs, each at the time when it was handed in."""
-    for truth in read_truth(out):
-        if truth.pack:
-            lesson, moment = graded_lessons()[truth.lesson], datetime.fromisoformat(truth.received)
-            yield from collect(classroom, [out / truth.pack], lesson=lesson, received=moment)
+    for lesson in graded_lessons().values():
+        packs = out / "packs" / lesson.slug
+        if packs.is_dir():
+            times = read_times(out / "received" / f"{lesson.slug}.csv", None)
+            roster = read_roster(out / "worksheets" / f"{lesson.slug}.csv")
+            yield from collect(classroom, [packs], lesson=lesson, times=times, roster=roster)
 
 
 def due(lesson: Lesson) -> datetime:
@@ -116,6 +122,7 @@ def _hand_in(
     person: Person,
     lesson: Lesson,
     notebooks: list[bytes],
+    number: int,
     random: Random,
     shares: Shares,
 ) -> Truth:
@@ -134,9 +141,14 @@ def _hand_in(
         path = broken_pack(folder, person, files, received, how)
     else:
         how = ""
-        path = pack(folder, person, files, received, form_for(person, random), random)
+        path = pack(folder, person, files, received, form_for(person, random), number, random)
     place, moment = path.relative_to(out).as_posix(), received.astimezone(UTC).isoformat()
     return Truth(person.id, lesson.name, place, moment, how, work.kind, work.names)
+
+
+def _number(lesson: Lesson, place: int) -> int:
+    """A student's number in Moodle, which is another in each assignment."""
+    return lesson.number * 1_000_000 + place
 
 
 def _notebook_name(lesson: Lesson, random: Random) -> str:
@@ -178,9 +190,20 @@ def _write_lists(
 ) -> None:
     roster = [[p.id, p.first_name, p.last_name, p.email] for p in students]
     _write_csv(out / "roster.csv", ["id", "first_name", "last_name", "email"], roster)
-    came = [truth for truth in truths if truth.pack]
-    times = [[truth.pack, truth.student, truth.lesson, truth.received] for truth in came]
-    _write_csv(out / "received.csv", ["pack", "student", "lesson", "received"], times)
+    for lesson in lessons:
+        came = [truth for truth in truths if truth.pack and truth.lesson == lesson.name]
+        times = [[truth.student, truth.received] for truth in came]
+        _write_csv(out / "received" / f"{lesson.slug}.csv", [STUDENT, RECEIVED], times)
+        numbers = [
+            [
+                f"Participant {_number(lesson, place)}",
+                f"{p.first_name} {p.last_name}",
+                p.id,
+                p.email,
+            ]
+            for place, p in enumerate(students)
+        ]
+        _write_csv(out / "worksheets" / f"{lesson.slug}.csv", list(WORKSHEET), numbers)
     dates = "\n".join(_due_lines(lessons))
     (out / "due.toml").write_text(dates, encoding="utf-8")
     told = json.dumps([asdict(truth) for truth in truths], ensure_ascii=False, indent=0)
@@ -190,6 +213,7 @@ def _write_lists(
 def _write_csv(path: Path, header: list[str], rows: list[list[str]]) -> None:
     text = io.StringIO()
     csv.writer(text).writerows([header, *rows])
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(text.getvalue().encode())
 
 

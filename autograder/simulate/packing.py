@@ -37,9 +37,13 @@ def pack(
     files: Mapping[str, bytes],
     received: datetime,
     form: str,
+    number: int,
     random: Random,
 ) -> Path:
-    """Write one student's files as a pack into `folder`; its time is when it was received."""
+    """Write one student's files as a pack into `folder`; its time is when it was received.
+
+    `number` is the student's in Moodle's assignment.
+    """
     files = dict(files)
     if random.random() < 0.05:
         files |= _DEBRIS
@@ -50,7 +54,7 @@ def pack(
         within = "homework/" if form == "zip of a folder" else ""
         write_zip(path, {within + file: data for file, data in files.items()}, received)
     else:
-        path = folder / (moodle_name(person) if form == "moodle folder" else name)
+        path = folder / (moodle_name(person, number) if form == "moodle folder" else name)
         for file, data in files.items():
             (path / file).parent.mkdir(parents=True, exist_ok=True)
             (path / file).write_bytes(data)
@@ -59,17 +63,16 @@ def pack(
     return path
 
 
-def moodle_name(person: Person) -> str:
+def moodle_name(person: Person, number: int) -> str:
     """The folder of a student in Moodle's download of all submissions."""
-    name = f"{person.first_name} {person.last_name}".replace("_", " ")
-    return f"{name}_{person.id}_assignsubmission_file_"
+    name = person.full_name.replace("_", " ")
+    return f"{name}_{number}_assignsubmission_file_"
 
 
 def form_for(person: Person, random: Random) -> str:
-    """One of FORMS; Moodle's numbers its students, and its names have to fit a folder."""
+    """One of FORMS; in Moodle's a name has to fit a folder."""
     form = random.choices(list(FORMS), list(FORMS.values()))[0]
-    name = f"{person.first_name} {person.last_name}"
-    if form == "moodle folder" and not (person.id.isdigit() and name.isprintable()):
+    if form == "moodle folder" and not person.full_name.isprintable():
         return "folder"
     return form
 

@@ -64,6 +64,10 @@ class Person:
     last_name: str
 
     @property
+    def full_name(self) -> str:
+        return f"{self.first_name} {self.last_name}"
+
+    @property
     def email(self) -> str:
         safe = "".join(sign for sign in self.id if sign.isascii() and sign.isalnum())
         return f"{safe or 'student'}@example.org"
