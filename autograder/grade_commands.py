@@ -97,10 +97,11 @@ def run_collect(console: Console, paths: Sequence[Path], told: Handover) -> None
         console.print(f"[bold]refused[/] {escape(f'{pack.student}: {pack.why}')}")
     console.print(f"{count} taken in; receipts are in {escape(str(classroom.kept / 'receipts'))}")
     if numbered:
+        are = "id is a number" if len(numbered) == 1 else "ids are numbers"
         console.print(
-            f"{len(numbered)} ids are numbers that Moodle gave for this assignment alone: "
-            "collect again with --roster and its grading worksheet, or no lesson will know who "
-            "they are in another"
+            f"{len(numbered)} {are} that Moodle gave for this assignment alone: for ids that hold "
+            f"in all lessons delete their folders in {escape(str(classroom.submitted))} and "
+            "collect again, with the grading worksheet as --roster"
         )
     if absent := sorted(set(times or ()) - owners):
         names = f"{', '.join(absent[:SHOWN])}{' and more' if len(absent) > SHOWN else ''}"

@@ -157,6 +157,14 @@ def test_the_points_of_a_column_are_the_most_that_anyone_can_have() -> None:
     assert cells(as_canvas(rows))[1][-1] == "12"
 
 
+def test_canvas_gets_its_own_number_back_where_the_id_is_one() -> None:
+    lines = cells(as_canvas(rows_of(record("101"), record("00123")), {"101"}))
+    assert [line[:4] for line in lines[2:]] == [
+        ["00123", "", "00123", "00123"],
+        ["101", "101", "", ""],
+    ]
+
+
 def test_moodle_gets_a_hyphen_where_there_is_no_grade() -> None:
     assert cells(as_moodle(rows_of(record("00123"), record("b", "training", 8)))) == [
         ["ID number", "01_training", "03_top_k"],

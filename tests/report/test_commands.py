@@ -38,10 +38,15 @@ def key(submission: str) -> Key:
     return Key(submission, "top_k", "cd" * 32, "here", "seed")
 
 
-def receipt(kept: Path, student: str, sha: str, hours: int) -> None:
+def receipt(kept: Path, student: str, sha: str, hours: int, platform: str = "") -> None:
     folder = kept / "receipts" / "03_top_k" / Path(blob_name(student)).stem
     folder.mkdir(parents=True, exist_ok=True)
-    told = {"received": (BEGINNING + timedelta(hours=hours)).isoformat(), "sha256": sha}
+    told = {
+        "student": student,
+        "platform": platform,
+        "received": (BEGINNING + timedelta(hours=hours)).isoformat(),
+        "sha256": sha,
+    }
     (folder / f"{sha[:32]}.json").write_text(json.dumps(told))
 
 
@@ -112,6 +117,24 @@ def test_ids_that_an_importer_would_not_find_are_told(course: Path) -> None:
         run_export, "moodle", Path("m.csv"), []
     )
     assert "apostrophe" not in told(run_export, "csv", Path("g.csv"), [])
+
+
+def test_numbers_of_a_platform_go_back_to_that_platform_alone(course: Path) -> None:
+    kept = read_classroom(course).kept
+    receipt(kept, "00123", "a" * 64, 0, "Canvas")
+    receipt(kept, "ada b", "b" * 64, 0, "Moodle")
+    told(run_export, "canvas", Path("canvas.csv"), [])
+    lines = list(csv.reader(io.StringIO(Path("canvas.csv").read_text(), newline="")))
+    assert [line[1] for line in lines[2:]] == ["00123", "", ""]
+    said = told(run_export, "moodle", Path("moodle.csv"), [])
+    assert "its import does not know: collect with --roster: ada b\n" in said
+
+
+def test_who_came_too_late_to_count_is_told(course: Path) -> None:
+    due = "due = 2026-11-01T09:00:00\ncloses = 2026-11-02T09:30:00\n"
+    (course / "due.toml").write_text(f'timezone = "UTC"\n[top_k]\n{due}')
+    said = told(run_export, "csv", Path("grades.csv"), [])
+    assert "came after the lesson closed, so that it counts nothing: ada b\n" in said
 
 
 def test_no_file_is_overwritten_by_another(course: Path) -> None:
