@@ -117,12 +117,13 @@ class ClassGrading:
                 continue
             key = self.key(submission)
             standing = self.journal.grade(student, lesson.name)
+            same = standing is not None and standing.key.submission == key.submission
+            if standing is not None and same and standing.received != submission.received:
+                # the same files received at another time are no reason to judge
+                self.journal.stand(student, standing.key, submission.received)
             if standing is not None and standing.key == key:
-                # the same files handed in again at another time are no reason to judge
-                if standing.received != submission.received:
-                    self.journal.stand(student, key, submission.received)
                 work.kept.append(student)
-            elif standing is not None and standing.key.submission == key.submission and not regrade:
+            elif same and not regrade:
                 work.older.append(student)
             elif self.journal.find(key) is not None:
                 work.stand.append(Standing(student, key, submission.received))

@@ -20,7 +20,7 @@ from autograder.classroom import Classroom
 from autograder.errors import CourseError
 from autograder.grading import Settings, grade, grade_locally
 from autograder.journal import Journal
-from autograder.submission import read_submission
+from autograder.submission import as_timestamp, read_submission
 from tests.grading import fake
 from tests.grading.conftest import WHEN
 from tests.grading.dump import dump, scores
@@ -287,6 +287,20 @@ def test_changed_checks_move_nobody_until_a_regrade_is_confirmed(
     run(regrade=True, yes=True, judging=fake.inline(counting))
     assert counting.calls == 0, "what was judged for the question is not judged again"
     assert scores(classroom.root) == {"a": 14.0, "blank": 0.0}
+
+
+def test_a_time_set_right_counts_for_a_grade_made_with_other_checks_too(
+    classroom: Classroom, hand_in: HandIn, run: Run, new_checks: Callable[[], None]
+) -> None:
+    hand_in("a", work())
+    run()
+    new_checks()
+    earlier = WHEN - timedelta(days=2)
+    place = classroom.submission("a", LESSON) / "timestamp.txt"
+    place.write_text(as_timestamp(earlier))
+    assert "1 keep grades that were made with other checks" in run()
+    (grade,) = Journal(classroom.kept).grades("top_k")
+    assert grade.received == earlier
 
 
 def test_manual_grades_survive_a_regrade(
