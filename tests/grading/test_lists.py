@@ -165,8 +165,8 @@ def test_a_list_of_times_may_come_after_the_packs(classroom: Classroom, tmp_path
     said = collected(tmp_path / "in", times=times)
     assert "ada: top_k" in said and "received 2026-11-02 22:58 UTC already: top_k" in said
     assert received(classroom, "ada") == utc("2026-11-02T22:58")
-    (receipt,) = (classroom.kept / "receipts/03_top_k").rglob("*.json")
-    assert f'"moved_from": "{late.isoformat()}"' in receipt.read_text()
+    receipts = (classroom.kept / "receipts/03_top_k").rglob("*.json")
+    assert any(f'"moved_from": "{late.isoformat()}"' in path.read_text() for path in receipts)
     # the same once more, a day later, is no reason to be late
     later = (utc("2026-11-02T22:58") + timedelta(days=1)).isoformat()
     assert "unchanged: top_k" in collected(tmp_path / "in", received=later)
