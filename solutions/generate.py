@@ -211,7 +211,7 @@ def _steps(
     ids = ids.to(torch.long, copy=True)
     reader = _Reader(model, use_cache, batch, prompt_len + max_new_tokens)
     finished = torch.zeros(batch, 1, dtype=torch.bool, device=ids.device)
-    new_tokens = torch.zeros(batch, 1, dtype=torch.long, device=ids.device)
+    filled = torch.zeros(batch, 1, dtype=torch.long, device=ids.device)
     unfinished_reason = "length"
     seconds = 0.0
     for _ in range(max_new_tokens):
@@ -231,18 +231,20 @@ def _steps(
                 do_sample=do_sample,
                 generator=generator,
             )
-            token = token.masked_fill(finished, filling)
         # a copy made out here is an ordinary tensor, free of inference mode
         token = token.clone()
+        if ends:
+            token = token.masked_fill(finished, filling)
+            filled = filled + finished
+            finished = finished | torch.isin(token, end_ids)
         ids = torch.cat([ids, token], dim=1)
         if mask is not None:
             mask = torch.cat([mask, torch.ones_like(token, dtype=mask.dtype)], dim=1)
-        new_tokens = new_tokens + ~finished
-        finished = finished | torch.isin(token, end_ids)
         seconds += time.perf_counter() - began
         yield token
-        if finished.all():
+        if ends and finished.all():
             break
+    new_tokens = ids.shape[1] - prompt_len - filled
     return Generation(
         ids=ids,
         finish_reason=["eos" if row else unfinished_reason for row in finished[:, 0].tolist()],

@@ -59,8 +59,10 @@ def attend(
     # written out this is
     #   (scale * q @ k.transpose(-2, -1)).masked_fill(~mask, -torch.inf).softmax(dim=-1) @ v
     # but for zeros where a query may look at nothing. One call does it all, and decoding one token
-    # at a time spends more on calls than on numbers
-    return F.scaled_dot_product_attention(q, k, v, mask.to(q.device), scale=scale)
+    # at a time spends more on calls than on numbers: so no mask where it forbids nothing, as for
+    # the newest token of a text without padding
+    forbidding = None if mask.all() else mask.to(q.device)
+    return F.scaled_dot_product_attention(q, k, v, forbidding, scale=scale)
     ### END SOLUTION
 
 
@@ -94,9 +96,10 @@ class KVCache:
             if size < 1:
                 raise ValueError(f"{name}={size} is not allowed: it must be 1 or more")
         self.capacity = capacity
-        shape = (n_layers, batch, heads, capacity, head_dim)
-        self.keys = torch.zeros(shape, dtype=dtype, device=device)
-        self.values = torch.zeros(shape, dtype=dtype, device=device)
+        shape = (batch, heads, capacity, head_dim)
+        # a tensor for each layer: taking one out of a list costs no call of torch
+        self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(n_layers)]
+        self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(n_layers)]
         self.lengths = [0] * n_layers
         ### END SOLUTION
 
@@ -131,7 +134,7 @@ class KVCache:
             raise ValueError(
                 f"layer={layer} is not allowed: the cache has layers 0 to {len(self.lengths) - 1}"
             )
-        batch, heads, capacity, head_dim = self.keys.shape[1:]
+        batch, heads, capacity, head_dim = self.keys[layer].shape
         for name, new in (("k", k), ("v", v)):
             if new.shape != (batch, heads, k.shape[-2], head_dim):
                 raise ValueError(
@@ -146,10 +149,10 @@ class KVCache:
                 f"capacity={capacity}: reset the cache or make a larger one"
             )
         # a cache is a store, not a part of the graph that gradients run through
-        self.keys[layer, :, :, start:stop] = k.detach()
-        self.values[layer, :, :, start:stop] = v.detach()
+        self.keys[layer][:, :, start:stop] = k.detach()
+        self.values[layer][:, :, start:stop] = v.detach()
         self.lengths[layer] = stop
-        return self.keys[layer, :, :, :stop], self.values[layer, :, :, :stop]
+        return self.keys[layer][:, :, :stop], self.values[layer][:, :, :stop]
         ### END SOLUTION
 
     def attend(

@@ -87,7 +87,7 @@ def test_a_stream_that_raises_late_is_told_with_its_call(suite: Suite) -> None:
     assert "it raised ValueError: invalid literal" in result.message
 
 
-ANY_ROW = ("        if finished.all():\n", "        if finished.any():\n")
+ANY_ROW = ("        if ends and finished.all():\n", "        if ends and finished.any():\n")
 KEEP_ALL = ("context = ids[:, -size:]", "context = ids[:, :size]")
 FORGET = ("            model.train()\n", "            pass\n")
 
@@ -106,7 +106,7 @@ def test_a_double_fault_gets_no_hint(suite: Suite, edits: tuple[tuple[str, str],
 @pytest.mark.parametrize(
     "edit",
     [
-        ("new_tokens = new_tokens + ~finished", "new_tokens = new_tokens + 2 * ~finished"),
+        ("prompt_len - filled", "prompt_len - 2 * filled - 1"),
         ("context = ids[:, -size:]", "context = ids[:, -size:].flip(1)"),
         (
             "temperature=temperature,\n                top_k",

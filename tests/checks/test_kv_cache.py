@@ -14,7 +14,7 @@ from solutions.kv_cache import KVCache
 from .edited import failed, results_of
 
 TRIANGLE = ".tril(key_len - query_len)"
-ATTEND = "return F.scaled_dot_product_attention(q, k, v, mask.to(q.device), scale=scale)"
+ATTEND = "return F.scaled_dot_product_attention(q, k, v, forbidding, scale=scale)"
 BY_HAND = (
     "scores = (scale * q @ k.transpose(-2, -1)).masked_fill(~mask, torch.finfo(q.dtype).min)\n"
     "    return scores.softmax(dim=-1) @ v"

@@ -374,7 +374,7 @@ def test_keeping_the_old_keys_past_the_window_would_change_the_text() -> None:
         prefill(model, ids[:, :16], cache)
         cropped = new_cache(model)
         for layer in range(model.n_layers):
-            kept_k, kept_v = cache.keys[layer, :, :, 1:16], cache.values[layer, :, :, 1:16]
+            kept_k, kept_v = cache.keys[layer][:, :, 1:16], cache.values[layer][:, :, 1:16]
             cropped.append(layer, kept_k, kept_v)
         wrong = decode_step(model, ids[:, 16:], cropped)
         right = prefill(model, ids[:, 1:], new_cache(model))

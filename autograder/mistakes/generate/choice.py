@@ -19,7 +19,7 @@ KNOBS = """\
             )
 """
 CHOOSE = "            token = next_token(\n                logits,\n" + KNOBS
-FILL = "            token = token.masked_fill(finished, filling)\n"
+COPY = "        token = token.clone()\n"
 
 
 def without(knob: str) -> str:
@@ -231,7 +231,7 @@ bank.mistake_by_edit(
 bank.mistake_by_edit(
     "row_zero_speaks_for_all",
     "generate",
-    (FILL, "            token = token[:1].expand(batch, 1)\n" + FILL),
+    (COPY, "        token = token[:1].expand(batch, 1)\n" + COPY),
     hint="Row 0's token was given to every row. Each row has logits of its own, and a draw of "
     "its own.",
 )
@@ -239,9 +239,9 @@ bank.mistake_by_edit(
     "first_token_is_shared",
     "generate",
     (
-        FILL,
-        "            if ids.shape[1] == prompt_len:\n"
-        "                token = token[:1].expand(batch, 1)\n" + FILL,
+        COPY,
+        "        if ids.shape[1] == prompt_len:\n"
+        "            token = token[:1].expand(batch, 1)\n" + COPY,
     ),
     hint="The rows share their FIRST new token and go apart only afterwards. The token after the "
     "prefill is drawn a row at a time like the others.",

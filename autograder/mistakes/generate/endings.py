@@ -8,9 +8,9 @@ LOOP = "    for _ in range(max_new_tokens):\n"
 FILL = "            token = token.masked_fill(finished, filling)\n"
 COPY = "        token = token.clone()\n"
 APPEND = "        ids = torch.cat([ids, token], dim=1)\n"
-COUNT = "        new_tokens = new_tokens + ~finished\n"
-FINISH = "        finished = finished | torch.isin(token, end_ids)\n"
-ALL = "        if finished.all():\n"
+COUNT = "            filled = filled + finished\n"
+FINISH = "            finished = finished | torch.isin(token, end_ids)\n"
+ALL = "        if ends and finished.all():\n"
 NOBODY = "    finished = torch.zeros(batch, 1, dtype=torch.bool, device=ids.device)\n"
 ENDS = "[] if eos_id is None else [eos_id] if isinstance(eos_id, int) else list(eos_id)"
 FILLING = "pad_id if pad_id is not None else ends[0] if ends else 0"
@@ -23,21 +23,21 @@ NEW_TOKENS = "new_tokens=new_tokens[:, 0].tolist()"
 bank.mistake_by_edit(
     "stops_when_any_row_ends",
     "generate",
-    (ALL, "        if finished.any():\n"),
+    (ALL, "        if ends and finished.any():\n"),
     hint="The first row that ends stops all the others. A batch is done when EVERY row is; until "
     "then the finished ones wait.",
 )
 bank.mistake_by_edit(
     "looks_at_row_zero_only",
     "generate",
-    (ALL, "        if finished[0]:\n"),
+    (ALL, "        if ends and finished[0]:\n"),
     hint="Row 0 decides for the whole batch when to stop. With one row that is right, which is "
     "why it went unseen: which rows must be finished?",
 )
 bank.mistake_by_edit(
     "asks_one_token_of_a_batch",
     "generate",
-    (FINISH, "        finished = finished | (token.item() in ends)\n"),
+    (FINISH, "            finished = finished | (token.item() in ends)\n"),
     hint="The new token is asked for as if it were one number, but there is one a row. Compare "
     "the whole (B, 1) tensor with the eos, and keep an answer for each row.",
 )
@@ -65,7 +65,7 @@ bank.mistake_by_edit(
 bank.mistake_by_edit(
     "finished_is_forgotten",
     "generate",
-    (FINISH, "        finished = torch.isin(token, end_ids)\n"),
+    (FINISH, "            finished = torch.isin(token, end_ids)\n"),
     hint="Whether a row is finished is decided anew by its last token, so the first filling "
     "wakes it up again. Finished once is finished for good: what must the new flag be "
     "joined with?",
@@ -237,7 +237,7 @@ bank.mistake_by_edit(
 bank.mistake_by_edit(
     "filling_is_counted",
     "generate",
-    (COUNT, "        new_tokens = new_tokens + 1\n"),
+    (COUNT, ""),
     hint="new_tokens counts the filling of finished rows. A row's count stands still once it is "
     "finished.",
 )

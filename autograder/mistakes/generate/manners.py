@@ -18,7 +18,7 @@ RESTORE = "        if was_training:\n            model.train()\n"
 INFERENCE = "        with torch.inference_mode():\n"
 STREAMER = "            streamer(token)\n    ### END SOLUTION"
 END = "            return result\n        if streamer is not None:\n" + STREAMER
-TELL = "        yield token\n        if finished.all():\n            break\n"
+TELL = "        yield token\n        if ends and finished.all():\n            break\n"
 COPY_IDS = "    ids = ids.to(torch.long, copy=True)\n"
 CHECKS = "    _check_arguments(model, ids, max_new_tokens, pad_id, attention_mask, on_overflow)\n"
 ENDS = "    ends = [] if eos_id is None"
@@ -168,7 +168,7 @@ bank.mistake_by_edit(
 bank.mistake_by_edit(
     "streamer_misses_the_end",
     "generate",
-    (TELL, "        if finished.all():\n            break\n        yield token\n"),
+    (TELL, "        if ends and finished.all():\n            break\n        yield token\n"),
     hint="The streamer misses the last step: the loop ends before it is called. The last eos is "
     "news too.",
 )

@@ -4,11 +4,11 @@ from ...bank import Bank
 
 bank = Bank("kv_cache")
 
-KEEP_K = "        self.keys[layer, :, :, start:stop] = k.detach()\n"
-KEEP_V = "        self.values[layer, :, :, start:stop] = v.detach()\n"
+KEEP_K = "        self.keys[layer][:, :, start:stop] = k.detach()\n"
+KEEP_V = "        self.values[layer][:, :, start:stop] = v.detach()\n"
 STORE = KEEP_K + KEEP_V
 COUNT = "        self.lengths[layer] = stop\n"
-RETURN = "return self.keys[layer, :, :, :stop], self.values[layer, :, :, :stop]"
+RETURN = "return self.keys[layer][:, :, :stop], self.values[layer][:, :, :stop]"
 LENGTH = "return min(self.lengths)"
 RESET = "self.lengths = [0] * len(self.lengths)"
 
@@ -38,8 +38,8 @@ bank.mistake_by_edit(
     "KVCache",
     (
         STORE + COUNT,
-        "        k_all = torch.cat([self.keys[layer, :, :, :start], k], dim=2)\n"
-        "        v_all = torch.cat([self.values[layer, :, :, :start], v], dim=2)\n"
+        "        k_all = torch.cat([self.keys[layer][:, :, :start], k], dim=2)\n"
+        "        v_all = torch.cat([self.values[layer][:, :, :start], v], dim=2)\n"
         "        return k_all, v_all\n",
     ),
     hint="Old and new were joined, but the result was not kept: at the next call the cache is as "
@@ -66,7 +66,7 @@ bank.mistake_by_edit(
 bank.mistake_by_edit(
     "keys_and_values_swapped",
     "KVCache",
-    (RETURN, "return self.values[layer, :, :, :stop], self.keys[layer, :, :, :stop]"),
+    (RETURN, "return self.values[layer][:, :, :stop], self.keys[layer][:, :, :stop]"),
     hint="Keys and values came back in the wrong order. The shapes are the same, so nothing "
     "complains: it is (k_all, v_all).",
 )
@@ -96,11 +96,11 @@ bank.mistake_by_edit(
     "KVCache",
     (
         RETURN,
-        "self.keys[layer, :, :, :stop] = torch.cat(\n"
-        "            [k, self.keys[layer, :, :, :start].clone()], dim=2\n"
+        "self.keys[layer][:, :, :stop] = torch.cat(\n"
+        "            [k, self.keys[layer][:, :, :start].clone()], dim=2\n"
         "        )\n"
-        "        self.values[layer, :, :, :stop] = torch.cat(\n"
-        "            [v, self.values[layer, :, :, :start].clone()], dim=2\n"
+        "        self.values[layer][:, :, :stop] = torch.cat(\n"
+        "            [v, self.values[layer][:, :, :start].clone()], dim=2\n"
         "        )\n"
         f"        {RETURN}",
     ),
@@ -112,7 +112,7 @@ bank.mistake_by_edit(
     "KVCache",
     (
         RETURN,
-        "old = self.keys[layer, :, :, :start], self.values[layer, :, :, :start]\n"
+        "old = self.keys[layer][:, :, :start], self.values[layer][:, :, :start]\n"
         "        if start != k.shape[2]:\n"
         f"            {RETURN}\n"
         "        return torch.cat([old[0], k], dim=1), torch.cat([old[1], v], dim=1)",
@@ -123,8 +123,8 @@ bank.mistake_by_edit(
 bank.mistake_by_edit(
     "one_memory_for_all_layers",
     "KVCache",
-    (STORE, STORE.replace("[layer,", "[0,")),
-    (RETURN, RETURN.replace("[layer,", "[0,")),
+    (STORE, STORE.replace("[layer]", "[0]")),
+    (RETURN, RETURN.replace("[layer]", "[0]")),
     hint="All layers write to the same memory, so each finds the keys of another. Every layer has "
     "keys and values of its own; check that nothing is shared, as in `[x] * n_layers`.",
 )
@@ -279,10 +279,10 @@ bank.mistake_by_edit(
     (
         "if stop > capacity:",
         "if stop > capacity:\n"
-        "            more = self.keys.new_zeros(*self.keys.shape[:3], stop, head_dim)\n"
-        "            self.keys = torch.cat([self.keys, more], dim=3)\n"
-        "            self.values = torch.cat([self.values, more], dim=3)\n"
-        "            capacity = self.keys.shape[3]\n"
+        "            more = self.keys[0].new_zeros(batch, heads, stop, head_dim)\n"
+        "            self.keys = [torch.cat([kept, more], dim=2) for kept in self.keys]\n"
+        "            self.values = [torch.cat([kept, more], dim=2) for kept in self.values]\n"
+        "            capacity = self.keys[0].shape[2]\n"
         "        if stop > capacity:",
     ),
     hint="The cache grows past its capacity. The memory that it may take was agreed on when it "
@@ -296,7 +296,8 @@ bank.mistake_by_edit(
         "        self.lengths = [0] * n_layers\n"
         "        shared = KVCache.__dict__.get('shared', {})\n"
         "        KVCache.shared = shared\n"
-        "        memory = shared.setdefault((shape, dtype), (self.keys, self.values))\n"
+        "        whose = n_layers, shape, dtype\n"
+        "        memory = shared.setdefault(whose, (self.keys, self.values))\n"
         "        self.keys, self.values = memory\n",
     ),
     hint="Two caches write to the same memory: what is kept on the class, or in the module, is "
@@ -361,12 +362,12 @@ bank.mistake_by_edit(
     "dtype_ignored",
     "KVCache",
     (
-        "self.keys = torch.zeros(shape, dtype=dtype, device=device)",
-        "self.keys = torch.zeros(shape, device=device)",
+        "self.keys = [torch.zeros(shape, dtype=dtype, device=device)",
+        "self.keys = [torch.zeros(shape, device=device)",
     ),
     (
-        "self.values = torch.zeros(shape, dtype=dtype, device=device)",
-        "self.values = torch.zeros(shape, device=device)",
+        "self.values = [torch.zeros(shape, dtype=dtype, device=device)",
+        "self.values = [torch.zeros(shape, device=device)",
     ),
     hint="The cache is float32 whatever `dtype` says. That takes twice the memory, and a model in "
     "half precision cannot multiply the two.",
@@ -375,8 +376,8 @@ bank.mistake_by_edit(
     "values_in_another_dtype",
     "KVCache",
     (
-        "self.values = torch.zeros(shape, dtype=dtype, device=device)",
-        "self.values = torch.zeros(shape, device=device)",
+        "self.values = [torch.zeros(shape, dtype=dtype, device=device)",
+        "self.values = [torch.zeros(shape, device=device)",
     ),
     hint="The keys have the `dtype` that was asked for, the values have not. Both memories are "
     "made alike.",
@@ -385,12 +386,12 @@ bank.mistake_by_edit(
     "whole_numbers",
     "KVCache",
     (
-        "self.keys = torch.zeros(shape, dtype=dtype, device=device)",
-        "self.keys = torch.zeros(shape, dtype=torch.long, device=device)",
+        "self.keys = [torch.zeros(shape, dtype=dtype, device=device)",
+        "self.keys = [torch.zeros(shape, dtype=torch.long, device=device)",
     ),
     (
-        "self.values = torch.zeros(shape, dtype=dtype, device=device)",
-        "self.values = torch.zeros(shape, dtype=torch.long, device=device)",
+        "self.values = [torch.zeros(shape, dtype=dtype, device=device)",
+        "self.values = [torch.zeros(shape, dtype=torch.long, device=device)",
     ),
     hint="The memory holds whole numbers, so everything behind the point is cut off. Which dtype "
     "was asked for?",
