@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .archive import BrokenPack
+from .archive import BrokenPack, printable
 from .authoring.files import sha256, write_atomically
 from .authoring.layout import Lesson
 from .classroom import Classroom, blob_name, graded_lessons, student_id
 from .errors import CourseError
+from .notebook import same_words
 from .packs import Found, find_packs, one_pack
 from .submission import (
     MODULES,
@@ -109,10 +110,13 @@ def collect(
                 moment = _moment(pack.student, received, times)
                 yield _take_in(classroom, pack, lesson, moment)
             except CourseError as error:
-                yield Refused(pack.student, pack.origin, str(error))
+                yield _refused(pack, str(error))
             except OSError as error:
-                why = f"{error.filename or pack.origin}: {error.strerror}"
-                yield Refused(pack.student, pack.origin, why)
+                yield _refused(pack, f"{error.filename or pack.origin}: {error.strerror}")
+
+
+def _refused(pack: Found, why: str) -> Refused:
+    return Refused(*map(printable, (pack.student, pack.origin, why)))
 
 
 def _named(pack: Found, roster: Mapping[str, str] | None) -> Found:
@@ -146,14 +150,14 @@ def _take_in(
     moved: dict[str, datetime] = {}
     for name in names:
         submission = _submission(student, handed, name, received)
-        before = _there(classroom, submission)
-        taken[name] = submission.sha256
+        before = _there(classroom, submission, among_others=lesson is None and len(names) > 1)
+        taken[name] = (before or submission).sha256
         if before is None:
             _lay(classroom, submission)
-        elif received < before:
+        elif received < before.received and before.sha256 == submission.sha256:
             # it was there earlier than was known: a list of times came after the packs
             _stamp(classroom, submission)
-            moved[name] = before
+            moved[name] = before.received
         else:
             again.append(name)
     ignored = [{"path": thing.path, "why": thing.why} for thing in handed.ignored]
@@ -199,8 +203,14 @@ def _submission(student: str, handed: Handed, name: str, received: datetime) -> 
     return Submission(student, name, handed.files(), data, received)
 
 
-def _there(classroom: Classroom, submission: Submission) -> datetime | None:
-    """When the very same was received, None if that is not what is there."""
+def _there(
+    classroom: Classroom, submission: Submission, *, among_others: bool
+) -> Submission | None:
+    """What is there if it is the very same, else None.
+
+    A workspace brings lessons of earlier weeks along, `among_others`: one of them does not come
+    anew, and late, because the learner has worked on another since.
+    """
     lesson = graded_lessons()[submission.lesson]
     if not classroom.submission(submission.student, lesson).exists():
         return None
@@ -208,7 +218,11 @@ def _there(classroom: Classroom, submission: Submission) -> datetime | None:
         former = read_submission(classroom, submission.student, lesson)
     except BrokenPack:
         return None  # it came another way than by this; the new one takes its place
-    return former.received if former.sha256 == submission.sha256 else None
+    same = former.sha256 == submission.sha256
+    if among_others and not same:
+        modules = (one.files.get(lesson.name) for one in (submission, former))
+        same = len(set(modules)) == 1 and same_words(submission.notebook, former.notebook)
+    return former if same else None
 
 
 def _lay(classroom: Classroom, submission: Submission) -> None:
@@ -237,8 +251,10 @@ def _stamp(classroom: Classroom, submission: Submission) -> None:
 
 def _former(classroom: Classroom, student: str, lesson: Lesson) -> Path:
     folder = classroom.kept / "former" / lesson.slug / student
-    count = len(list(folder.iterdir())) if folder.is_dir() else 0
-    return folder / f"{count + 1:03}"
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    # somebody may have taken one away
+    last = max((int(name) for name in names if name.isdecimal()), default=0)
+    return folder / f"{last + 1:03}"
 
 
 def _write_receipt(classroom: Classroom, receipt: Receipt, handed: Handed, name: str) -> None:
@@ -267,7 +283,9 @@ def _write_receipt(classroom: Classroom, receipt: Receipt, handed: Handed, name:
     if name in receipt.moved:
         told["moved_from"] = receipt.moved[name].isoformat()
     folder = classroom.kept / "receipts" / lesson.slug / blob_name(receipt.student).split(".")[0]
-    write_atomically(folder / f"{receipt.lessons[name][:32]}.json", as_json(told))
+    # who hands in what they had handed in before gets a receipt more, and loses none
+    file = f"{receipt.received:%Y%m%dT%H%M%S.%f}-{receipt.lessons[name][:32]}.json"
+    write_atomically(folder / file, as_json(told))
 
 
 def platform_numbers(classroom: Classroom, platform: str) -> set[str]:

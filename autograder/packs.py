@@ -21,11 +21,13 @@ from pathlib import Path, PurePosixPath
 from .archive import (
     Archive,
     BrokenPack,
+    Budget,
     Entry,
     Ignored,
     Member,
     Pack,
     opened_zip,
+    printable,
     read_one,
     read_pack,
     with_inner_zips,
@@ -33,8 +35,10 @@ from .archive import (
 from .submission import wanted
 
 MOODLE, CANVAS = "Moodle", "Canvas"
+# names of students hold no underscores there (Moodle puts blanks in their place, see
+# download_submissions in mod/assign/locallib.php): nobody's name can bring along another's number
 _MOODLE = re.compile(
-    r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<rest>.*)", re.DOTALL
+    r"(?P<name>[^_]+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<rest>.*)", re.DOTALL
 )
 _CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<rest>.+)", re.DOTALL)
 CLASS_MEMBERS = 1_000_000  # files in a class's download
@@ -68,14 +72,14 @@ def platform_owner(filename: str) -> Owner | None:
     """
     for platform, pattern in ((CANVAS, _CANVAS), (MOODLE, _MOODLE)):
         if match := pattern.fullmatch(filename):
-            return Owner(match["id"], match["name"], match["rest"], platform)
+            return Owner(match["id"], printable(match["name"]), match["rest"], platform)
     return None
 
 
 def one_pack(path: Path, student: str | None = None) -> Found:
     """A zip or folder as the pack of one student, whatever is in it."""
     if student is not None:
-        return Found(student, "", str(path), lambda: read_pack(path, wanted))
+        return _found(Owner(student), str(path), lambda: read_pack(path, wanted))
     return _whole(path)
 
 
@@ -110,7 +114,7 @@ def _in_folder(folder: Path) -> Iterator[Found]:
             yield _broken(child.name, str(child), BrokenPack("a link"))
         elif child.is_dir():
             if not child.name.startswith((".", "__MACOSX")):
-                yield _whole(child)
+                yield _whole(child, follow=False)
         elif owner is not None:
             loose.setdefault(replace(owner, rest=""), []).append((owner.rest, child))
         elif child.suffix.lower() == ".zip":
@@ -128,26 +132,26 @@ def _is_work(path: Path) -> bool:
     return path.name == "course_lib" or (wanted(name) and platform_owner(path.name) is None)
 
 
-def _whole(path: Path) -> Found:
+def _whole(path: Path, *, follow: bool = True) -> Found:
     owner = platform_owner(path.name) or Owner(path.stem if path.is_file() else path.name)
-    return _found(owner, str(path), lambda: read_pack(path, wanted))
+    return _found(owner, str(path), lambda: read_pack(path, wanted, follow=follow))
 
 
 def _loose(owner: Owner, files: list[tuple[str, Path]]) -> Found:
     """The files of one student that a platform put beside those of all others."""
 
     def read() -> Pack:
-        pack = Pack()
+        pack, budget = Pack(), Budget()
         for rest, path in files:
-            name = PurePosixPath(rest)
+            name = PurePosixPath(printable(rest))
             if path.suffix.lower() == ".zip":
-                inner = read_pack(path, wanted)
+                inner = read_pack(path, wanted, budget)
                 pack.members += [Member(name / one.path, one.data) for one in inner.members]
                 pack.ignored += inner.ignored
             elif wanted(name):
-                pack.members.append(Member(name, read_one(path)))
+                pack.members.append(Member(name, read_one(path, budget)))
             else:
-                pack.ignored.append(Ignored(rest, ""))
+                pack.ignored.append(Ignored(str(name), ""))
         return pack
 
     return _found(owner, str(files[0][1]), read)
@@ -159,45 +163,58 @@ def _loose(owner: Owner, files: list[tuple[str, Path]]) -> Found:
 def _in_zip(path: Path) -> Iterator[Found]:
     try:
         with opened_zip(path, CLASS_MEMBERS) as archive:
-            owners = _owners(archive)
+            owners, strangers = _owners(archive)
             if not owners:
                 yield _whole(path)
                 return
             for owner, (entries, below) in owners.items():
                 yield _within(path, archive, owner, entries, below)
+            for name in strangers:
+                why = BrokenPack("whose it is does not show: neither a zip, nor a platform's name")
+                yield _broken(name, f"{path} ({name})", why)
     except BrokenPack as error:
         yield _broken(_whole(path).student, str(path), error)
 
 
-def _owners(archive: Archive) -> dict[Owner, tuple[list[Entry], int]]:
-    """The entries of each student where a zip holds the packs of many; nothing if it is one."""
-    files = [entry for entry in archive.files if entry[1].parts[:1] != ("__MACOSX",)]
+Owners = dict[Owner, tuple[list[Entry], int]]
+
+
+def _owners(archive: Archive) -> tuple[Owners, list[str]]:
+    """The entries of each student where a zip holds the packs of many; nothing if it is one.
+
+    With them the names of files and folders there that are nobody's.
+    """
+    files = [entry for entry in archive.files if entry[1].parts[:1] not in ((), ("__MACOSX",))]
     depth = 0
     # downloads may have everything in one folder
-    if len({name.parts[0] for _, name in files if name.parts}) == 1 and all(
+    if len({name.parts[0] for _, name in files}) == 1 and all(
         len(name.parts) > 1 for _, name in files
     ):
         depth = 0 if files and platform_owner(files[0][1].parts[0]) else 1
-    found: dict[Owner, tuple[list[Entry], int]] = {}
+    found: Owners = {}
+    strangers: dict[str, None] = {}
     for entry in files:
         parts = entry[1].parts
         top, is_file = parts[depth], len(parts) == depth + 1
         owner = platform_owner(top)
-        if owner is None:
-            if not (is_file and top.lower().endswith(".zip")):
-                continue
+        if owner is None and is_file and top.lower().endswith(".zip"):
             owner = Owner(PurePosixPath(top).stem)
+        if owner is None:
+            if not top.startswith("."):
+                strangers[top] = None
+            continue
         key = replace(owner, rest="")
         below = depth if is_file else depth + 1
         found.setdefault(key, ([], below))[0].append(entry)
-    return found
+    return found, list(strangers)
 
 
 def _within(path: Path, archive: Archive, owner: Owner, entries: list[Entry], below: int) -> Found:
     def read() -> Pack:
-        pack = archive.read(entries, lambda name: wanted(_unprefixed(name)), below)
+        budget = Budget()
+        pack = archive.read(entries, lambda name: wanted(_unprefixed(name)), budget, below)
         pack.members = [Member(_unprefixed(one.path), one.data) for one in pack.members]
-        return with_inner_zips(pack, wanted)
+        return with_inner_zips(pack, wanted, budget)
 
     return _found(owner, f"{path} ({owner.name or owner.student})", read)
 
@@ -209,11 +226,11 @@ def _unprefixed(path: PurePosixPath) -> PurePosixPath:
 
 
 def _found(owner: Owner, origin: str, read: Callable[[], Pack]) -> Found:
-    return Found(owner.student, owner.name, origin, read, owner.platform)
+    return Found(owner.student, owner.name, printable(origin), read, owner.platform)
 
 
 def _broken(student: str, origin: str, error: BrokenPack) -> Found:
     def read() -> Pack:
         raise error
 
-    return Found(student, "", origin, read)
+    return _found(Owner(student), origin, read)

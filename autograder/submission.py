@@ -148,13 +148,17 @@ def _notebook_name(member: Member) -> str | None:
     return by_name[0] if len(by_name) == 1 else None
 
 
+# a blank behind a mark belongs to a number or to the next mark, never to either: a name that can
+# be read in two ways at each of thirty places would be read in all of them
 _COPY = re.compile(
-    r"^(?:copy of )+|(?:[ _-]*(?:\(\d+\)|copy ?\d*|kopie ?\d*|final|submitted))+$", re.IGNORECASE
+    r"^(?:copy of )+|(?:[ _-]*(?:\(\d+\)|(?:copy|kopie)(?: ?\d+)?|final|submitted))+$",
+    re.IGNORECASE,
 )
+LONGEST_STEM = 255  # signs: file systems hold no longer names
 
 
 def _without_copy_marks(stem: str) -> str:
-    return _COPY.sub("", stem)
+    return _COPY.sub("", stem) if len(stem) <= LONGEST_STEM else stem
 
 
 def _holds(stem: str, name: str) -> bool:

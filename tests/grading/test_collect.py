@@ -467,7 +467,9 @@ def test_a_hundred_thousand_members_are_not_even_listed(
     entry = zipped(("a", b""))
     start, end = entry.find(b"PK\x01\x02"), entry.find(b"PK\x05\x06")
     crowd = entry[start:end] * 100_000
-    (tmp_path / "mallory.zip").write_bytes(entry[:start] + crowd + entry[end:])
+    tail = bytearray(entry[end:])
+    struct.pack_into("<I", tail, 12, len(crowd))
+    (tmp_path / "mallory.zip").write_bytes(entry[:start] + crowd + bytes(tail))
     (refused,) = take_in(classroom, tmp_path / "mallory.zip", student="mallory")
     assert isinstance(refused, Refused)
     assert "holds 100000 files" in refused.why
