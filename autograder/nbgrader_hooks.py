@@ -19,6 +19,7 @@ from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from functools import cache
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -61,15 +62,23 @@ _TAGS = bleach.ALLOWED_TAGS | {
     *("dd",),
 }
 _ATTRIBUTES = {
-    "a": ["href", "title"],
+    # data: is for pictures alone, a link to it would be a page of the student's
+    "a": lambda tag, name, value: (
+        name == "title" or (name == "href" and "data:" not in unescape(value).lower())
+    ),
     "img": lambda tag, name, value: (
         name in ("alt", "title") or (name == "src" and value.startswith("data:image/"))
     ),
     "th": ["align"],
     "td": ["align"],
 }
-# formulas are drawn by MathJax, which knows commands that make links and name elements
-_MATHJAX = re.compile(r"\\(?=(?:href|cssId|class|style|require|unicode|url)\b)")
+# formulas are drawn by MathJax, which knows commands that make links and name elements. A browser
+# reads a backslash in each of these ways, and a command ends where its letters do
+_MATHJAX = re.compile(
+    r"(?:\\|&#0*92;?|&#x0*5c;?|&bsol;)"
+    r"(?=(?:href|cssId|class|style|require|unicode|url|mmlToken|bbox|texttip|mathtip)(?![A-Za-z]))",
+    re.IGNORECASE,
+)
 
 
 def configure(c: Config, file: str, course_id: str) -> None:
@@ -135,11 +144,22 @@ class WriteVerdict(NbGraderPreprocessor):
 def safe_markdown(context: Any, source: str) -> str:
     """Markdown as HTML for formgrader and feedback, without scripts: a student wrote it."""
     exporter = HTMLExporter(exclude_anchor_links=True)
-    page = exporter.markdown2html(context, source)
+    pictures = Pictures(context.get("cell", {}).get("attachments", {}))
+    page = exporter.markdown2html({"cell": {"attachments": pictures}}, source)
     clean: str = bleach.clean(
         page, tags=_TAGS, attributes=_ATTRIBUTES, protocols={"http", "https", "mailto", "data"}
     )
     return _MATHJAX.sub("", clean)
+
+
+class Pictures(dict[str, dict[str, str]]):
+    """A cell's pictures by name; one that is missing is empty, and costs nobody the whole page."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> dict[str, str]:
+        return {"image/png": ""}
 
 
 # --- the verdict ---

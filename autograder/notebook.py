@@ -23,8 +23,9 @@ from .verdict_cells import outputs
 
 # what is shown of a cell, and of all together: markdown can be written to take minutes to draw
 LONGEST_SOURCE = 20_000
-MOST_TEXT = 1_000_000
+MOST_TEXT = 300_000
 MOST_CELLS = 2_000
+MOST_READ = 50_000  # cells that are looked at
 LONGEST_PICTURE = 2 * 2**20
 PICTURES = ("image/png", "image/jpeg", "image/gif")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
@@ -54,14 +55,7 @@ def cells_of(data: bytes) -> list[Cell]:
     cells = told.get("cells") if isinstance(told, dict) else None
     if not isinstance(cells, list):
         raise ValueError("no notebook of format 4")
-    found, left = [], MOST_TEXT
-    for cell in map(_cell, cells[:MOST_CELLS]):
-        if cell is not None:
-            found.append(cell)
-            left -= len(cell.source)
-            if left < 0:
-                break
-    return found
+    return [cell for cell in map(_cell, cells[:MOST_READ]) if cell is not None]
 
 
 def has_answers(lesson: Lesson, data: bytes) -> bool:
@@ -234,8 +228,10 @@ def _chosen(handed: list[Cell], graded: Mapping[str, Any]) -> dict[str, int]:
 def _in_their_order(
     handed: list[Cell], chosen: Mapping[str, int], graded: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], list[str]]:
+    """Every graded cell that is there, and of the others as many as a page has room for."""
     cells: list[dict[str, Any]] = []
     notes: list[str] = []
+    room, left_out = MOST_TEXT, 0
     for index, cell in enumerate(handed):
         own = graded.get(cell.grade_id)
         if own is not None and chosen[cell.grade_id] == index:
@@ -248,8 +244,14 @@ def _in_their_order(
             continue
         if own is not None:
             notes.append(f"{own['id']} was there twice: one of them counts")
-        cells.append(_plain(cell, index))
-    return cells, notes
+        room -= len(cell.source)
+        if room < 0 or len(cells) >= MOST_CELLS:
+            left_out += 1
+        else:
+            cells.append(_plain(cell, index))
+    if left_out:
+        notes.append(f"{left_out} cells are not shown: there are too many, or they are too long")
+    return cells, list(dict.fromkeys(notes))
 
 
 def _graded(own: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
