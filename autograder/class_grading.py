@@ -13,11 +13,9 @@ from datetime import datetime
 from .archive import BrokenPack
 from .authoring.layout import Lesson
 from .classroom import Classroom
-from .gradebook import Gradebook
 from .grading import Outcome, Settings
 from .journal import Journal, Key, checks_digest, environment, seed_name
 from .judge.verdict import LessonVerdict
-from .projection import project
 from .submission import Submission, read_submission
 
 Judge = Callable[[Iterable[Submission]], Iterator[Outcome]]
@@ -173,8 +171,18 @@ class ClassGrading:
                 self._stand(standing, report)
         return report
 
+    def lay_out_gradebook(self) -> None:
+        """Make nbgrader's gradebook if there is none."""
+        from .gradebook import Gradebook
+
+        with Gradebook(self.classroom):
+            pass
+
     def project(self, lessons: Iterable[Lesson], progress: Callable[[], None]) -> int:
         """Bring nbgrader's gradebook up to the grades; returns how many submissions were not."""
+        from .gradebook import Gradebook
+        from .projection import project
+
         with Gradebook(self.classroom) as book:
             return sum(
                 project(self.classroom, self.journal, lesson, book, progress) for lesson in lessons

@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -149,7 +150,11 @@ def run_grade(console: Console, wishes: Wishes) -> None:
         grading = ClassGrading(classroom, settings)
         grading.journal.tidy()
         work = [grading.plan(one, wishes.students or None, wishes.regrade) for one in lessons]
-        report = _judge(console, grading, work, wishes, settings)
+        with ThreadPoolExecutor(1) as beside:
+            # a new gradebook is laid out by a process that takes seconds, as the workers do to wake
+            # up: both at once. A fault is told when the gradebook is written
+            beside.submit(grading.lay_out_gradebook)
+            report = _judge(console, grading, work, wishes, settings)
         with Live(console, None, "gradebook") as live:
             written = grading.project(lessons, live.step)
     _show_graded(console, grading.journal, report.graded)

@@ -6,6 +6,9 @@ What people enter in formgrader (manual grades, extra credit, comments) is their
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -39,6 +42,7 @@ class Gradebook(AbstractContextManager["Gradebook"]):
     """The gradebook of a class, open for one writer."""
 
     def __init__(self, classroom: Classroom) -> None:
+        _let_alembic_be_found()
         self._book = NbgraderGradebook(classroom.db_url, classroom.course_id or "default_course")
         self._db = self._book.db
         self._penalties = AssignLatePenalties(config=classroom.config)
@@ -179,6 +183,13 @@ class Gradebook(AbstractContextManager["Gradebook"]):
             submission.student.id, score, late
         )
         return None if penalty is None else min(max(0.0, penalty), score)
+
+
+def _let_alembic_be_found() -> None:
+    """nbgrader runs it by name; it lies beside Python, whose folder need not be on the path."""
+    if shutil.which("alembic") is None:
+        folders = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
+        os.environ["PATH"] = os.pathsep.join(folders)
 
 
 def _same(known: SourceCell, cell: Mapping[str, Any]) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import torch
-
-from .judging import judge_files
 from .sandbox import WarmParent
 from .verdict import Verdict
 
@@ -30,12 +29,24 @@ def judge_job(job: Job) -> Verdict:
     Raises SandboxError where there is no sandbox to be had.
     """
     parent = warm_parent(job.sandboxed)
+    from .judging import judge_files
+
     return judge_files(job.files, job.lessons, parent, job.secret, job.dependencies)
 
 
 @cache
 def warm_parent(sandboxed: bool) -> WarmParent:
     """This process's warm parent; it ends with the process."""
+    # torch takes seconds to import, there and here: both at once. The sandbox is started by this
+    # thread, since whoever started a process must live as long as it
+    importing = threading.Thread(target=importlib.import_module, args=("torch",))
+    importing.start()
+    try:
+        parent = WarmParent(sandboxed=sandboxed)
+    finally:
+        importing.join()
+    import torch
+
     # one core a worker: the tensors of checks are small, and threads would only wait
     torch.set_num_threads(1)
-    return WarmParent(sandboxed=sandboxed)
+    return parent

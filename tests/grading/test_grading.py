@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -438,3 +439,20 @@ def test_importing_the_grading_does_not_import_torch() -> None:
 
     code = "import sys, autograder.nbgrader_hooks; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_gradebook_is_made_where_no_program_of_ours_is_on_the_path(
+    classroom: Classroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nbgrader runs `alembic` by name, and many call the course's Python without activating it."""
+    monkeypatch.setenv("PATH", "/usr/bin")
+    ClassGrading(classroom, Settings(classroom.secret())).lay_out_gradebook()
+    with open_book(classroom) as book:
+        assert not list(book.students)
+
+
+def test_a_command_does_not_wait_for_a_grammar_that_it_never_uses() -> None:
+    """jsonschema takes up a package that takes as long to load as all the rest of a command."""
+    code = "import autograder.grade_commands, sys; print(sys.modules.get('lark'))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "None\n"
