@@ -12,11 +12,13 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 LENGTH = 25  # signs of copydetect's token text that a fragment has; its own default
 WINDOW = 13  # of so many fragments in a row one is kept for finding pairs
-LARGEST = 100_000  # bytes of a file that are looked at
+LARGEST = 40_000  # bytes of a file that are looked at: the reference's longest has 14,000
 FEWEST = 5  # fragments that only few share, below which a pair is no lead
 MOST_LEADS = 100
 MOST_COMPARED = 400
@@ -86,15 +88,20 @@ def _alike(own: Mapping[str, str], size: int) -> list[Alike]:
         student: _fragments(filter_code(source, "lesson.py", "python")[0])
         for student, source in own.items()
     }
-    found = []
-    for (one, other), rare in _pairs(fragments, min(20, max(5, size // 10))):
+
+    @lru_cache(maxsize=50)
+    def whole(student: str) -> Any:
         # a window of 1 keeps all fragments: Python's hash of a text is another in each run, and
         # would choose others
-        first, second = (
-            CodeFingerprint("lesson.py", LENGTH, 1, language="python", fp=io.StringIO(own[name]))
-            for name in (one, other)
-        )
-        _, shares, slices = compare_files(first, second)
+        text = io.StringIO(own[student])
+        return CodeFingerprint("lesson.py", LENGTH, 1, language="python", fp=text)
+
+    found = []
+    for (one, other), rare in _pairs(fragments, min(20, max(5, size // 10))):
+        first, second = whole(one), whole(other)
+        shared, shares, slices = compare_files(first, second)
+        if not shared:
+            continue  # other fragments may have the same numbers, and somebody may look for some
         begin, end = (int(side[0]) for side in slices[0])
         excerpt = first.raw_code[begin:end][:EXCERPT]
         found.append(Alike((one, other), (_share(shares[0]), _share(shares[1])), rare, excerpt))

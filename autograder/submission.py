@@ -22,6 +22,7 @@ from .notebook import has_answers
 
 MODULES = "course_lib"
 TIMESTAMP = "timestamp.txt"
+LONGEST_TIMESTAMP = 100  # bytes: a parser of dates takes minutes for a megabyte of digits
 OURS = "the course's own"
 STRANGE = "not a part of a submission"
 # folders of an edition that hold files of a lesson's name, none of which is the learner's
@@ -78,7 +79,7 @@ def read_submission(classroom: Classroom, student: str, lesson: Lesson) -> Submi
         lesson=lesson.name,
         files=handed.files(),
         notebook=None if notebook is None else notebook.data,
-        received=received or datetime.fromtimestamp(folder.stat().st_mtime, UTC),
+        received=received or _modified(folder),
         stamped=received is not None,
         notes=tuple(handed.notes),
     )
@@ -210,10 +211,21 @@ def _timestamp(path: Path) -> datetime | None:
     from nbgrader.utils import parse_utc
 
     try:
-        moment: datetime = parse_utc(read_one(path).decode().strip())
-    except (BrokenPack, ValueError, OverflowError, TypeError):
+        told = read_one(path)
+        if len(told) > LONGEST_TIMESTAMP:
+            return None
+        moment: datetime = parse_utc(told.decode().strip())
+    except (BrokenPack, ValueError, ArithmeticError, TypeError):
         return None
     return moment.replace(tzinfo=UTC)
+
+
+def _modified(folder: Path) -> datetime:
+    """When a folder was changed; now, if that is no time that Python knows."""
+    try:
+        return datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+    except (ValueError, ArithmeticError):
+        return datetime.now(UTC)
 
 
 def as_timestamp(moment: datetime) -> str:

@@ -9,10 +9,13 @@ import re
 import stat
 import struct
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -286,7 +289,18 @@ def test_the_time_is_the_receipts_never_the_students(classroom: Classroom, tmp_p
     assert (submission.received, submission.stamped) == (WHEN, True)
 
 
-@pytest.mark.parametrize("text", [b"", b"tomorrow", b"9" * 400, b"\xff", b"0" * (2**20 + 1)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"tomorrow",
+        b"9" * 400,
+        b"\xff",
+        b"0" * (2**20 + 1),
+        b"24h" + b"1" * 30 + b"ESTe",  # a number that decimal cannot divide
+        b"1." * 2**18,
+    ],
+)
 def test_a_timestamp_that_is_none_is_no_trouble(
     classroom: Classroom, tmp_path: Path, text: bytes
 ) -> None:
@@ -294,9 +308,28 @@ def test_a_timestamp_that_is_none_is_no_trouble(
     take_in(classroom, write_folder(tmp_path / "alice", work()))
     place = classroom.submission("alice", LESSON)
     (place / "timestamp.txt").write_bytes(text)
+    begin = time.process_time()
     submission = read_submission(classroom, "alice", LESSON)
+    assert time.process_time() - begin < 2
     assert not submission.stamped
     assert submission.received.tzinfo is not None
+
+
+def test_neither_is_a_folder_from_a_time_that_python_does_not_know(
+    classroom: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_in(classroom, write_folder(tmp_path / "alice", work()))
+    (classroom.submission("alice", LESSON) / "timestamp.txt").unlink()
+    original = Path.stat
+
+    def far_away(path: Path, **kw: Any) -> Any:
+        found = original(path, **kw)
+        if path.name != LESSON.slug:
+            return found
+        return SimpleNamespace(st_mtime=1e15, st_mode=found.st_mode)
+
+    monkeypatch.setattr(Path, "stat", far_away)
+    assert not read_submission(classroom, "alice", LESSON).stamped
 
 
 def test_the_same_once_more_keeps_its_first_receipt(classroom: Classroom, tmp_path: Path) -> None:

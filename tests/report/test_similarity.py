@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from copydetect import CodeFingerprint
 
 from autograder.authoring.layout import ROOT, solution_path, stub_path
 from autograder.authoring.sources import as_source
@@ -136,3 +137,29 @@ def test_another_run_finds_the_same() -> None:
     }
     assert "'ada', 'eve'" in min(told)
     assert len(told) == 1
+
+
+def test_fragments_that_only_have_the_same_numbers_are_no_lead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A checksum is easily made to collide; that stopped the report of the whole class."""
+    monkeypatch.setattr("autograder.similarity.zlib.crc32", lambda data: len(data) + data[0] % 8)
+    monkeypatch.setattr("autograder.similarity.FEWEST", 1)
+    other = "x = [[[[1, 2], [3, 4]], [[5, 6], [7, 8]]], [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]]\n" * 9
+    assert find_leads(class_of(ann=OWN, bob=other), GIVEN).alike == []
+
+
+def test_each_file_is_read_once_however_many_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty friends with long files are 190 pairs: minutes, when each pair was read anew."""
+    read: list[str] = []
+
+    class Counting(CodeFingerprint):  # type: ignore[misc]
+        def __init__(self, *arguments: object, **options: object) -> None:
+            read.append("once")
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr("copydetect.CodeFingerprint", Counting)
+    names = ("ann", "bob", "eve", "joe", "zoe")
+    friends = {name: f"{OWN}\nx = {n}\n" for n, name in enumerate(names)}
+    assert len(find_leads(class_of(**friends), GIVEN).alike) == 10
+    assert len(read) == len(friends)
