@@ -10,7 +10,7 @@ import fcntl
 import os
 import secrets
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,18 +114,28 @@ class Classroom:
             yield
 
 
-def find_classroom(start: Path | None = None) -> Classroom:
+def find_classroom(start: Path | None = None, *, packs: Iterable[Path] = ()) -> Classroom:
     """The class of the nearest folder from `start` upwards with an `nbgrader_config.py`.
 
     `start` is the working directory by default; the course's own folder is the last resort.
 
-    Raises CourseError if that configuration cannot be read.
+    Raises CourseError if that configuration cannot be read, or if it lies in one of `packs` or in
+    what a class was handed in: it is Python, and a student's there.
     """
     start = (start or Path.cwd()).resolve()
-    for folder in (start, *start.parents):
-        if (folder / CONFIG).is_file():
-            return read_classroom(folder)
-    return read_classroom(ROOT)
+    strange = {path.resolve() for path in packs}
+    roots = [folder for folder in (start, *start.parents) if (folder / CONFIG).is_file()]
+    if not roots:
+        return read_classroom(ROOT)
+    nearest, *outer = roots
+    # nbgrader's exchange brings whatever a student's account wrote into the class's own folder
+    strange |= {root / name for root in outer for name in ("submitted", "autograded")}
+    if nearest != ROOT and strange & {nearest, *nearest.parents}:
+        raise CourseError(
+            f"{nearest / CONFIG} lies in what was handed in, and would be run: start from the "
+            "folder of your class"
+        )
+    return read_classroom(nearest)
 
 
 def read_classroom(root: Path) -> Classroom:

@@ -66,7 +66,7 @@ def run_collect(console: Console, paths: Sequence[Path], told: Handover) -> None
         raise CourseError(f"--student is for one pack, and {len(paths)} are named")
     if told.received is not None and told.times is not None:
         raise CourseError("--received is one time for all packs, and --times has one for each")
-    classroom = find_classroom()
+    classroom = find_classroom(packs=paths)
     chosen = None if told.lesson is None else graded_lesson(told.lesson)
     zone = read_due_dates(classroom.root / FILE, graded_lessons()).zone
     moment = None if told.received is None else _received(told.received, zone)
@@ -286,7 +286,7 @@ def run_judge(
     from .judge.worker import Job, judge_job
     from .report.junit import as_junit
 
-    secret = find_classroom().secret()
+    secret = find_classroom(packs=[path]).secret()
     verdict = judge_job(Job(handed.files(), chosen, secret, dependencies, sandboxed))
     if junit is not None:
         write_atomically(junit, as_junit(verdict).encode())

@@ -11,13 +11,16 @@ from datetime import timedelta
 from pathlib import Path, PurePosixPath
 
 import pytest
+from rich.console import Console
 
 from autograder import archive
 from autograder.archive import BrokenPack, Member, Pack, read_pack
 from autograder.authoring.layout import ROOT
 from autograder.authoring.strip import strip
-from autograder.classroom import Classroom, graded_lessons
+from autograder.classroom import Classroom, find_classroom, graded_lessons
 from autograder.collect import Receipt, Refused, collect
+from autograder.errors import CourseError
+from autograder.grade_commands import Handover, run_collect, run_judge
 from autograder.packs import platform_owner
 from autograder.submission import read_handed, read_submission, sort_out, stub, wanted
 from tests.attacks.scenes import forget_peak, peak
@@ -360,3 +363,51 @@ def test_work_on_the_lesson_itself_is_received_anew(classroom: Classroom, tmp_pa
     assert isinstance(receipt, Receipt)
     assert receipt.again == ["top_p"]
     assert read_submission(classroom, "alice", LESSON).received == later
+
+
+# --- a pack that is stood in ---
+
+TRAP = "import pathlib\npathlib.Path({!r}).write_text('owned')\n"
+
+
+@pytest.mark.parametrize("below", ["", "work", "work/deeper"])
+@pytest.mark.parametrize("command", ["judge", "collect"])
+def test_a_configuration_in_a_pack_is_not_run_by_whoever_stands_in_it(
+    classroom: Classroom,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    below: str,
+    command: str,
+) -> None:
+    """It is Python, and it would also bring a secret seed that the student knows."""
+    pack = write_folder(tmp_path / "mallory", {f"work/deeper/{n}": d for n, d in work().items()})
+    proof = tmp_path / "proof"
+    (pack / below / "nbgrader_config.py").write_text(TRAP.format(str(proof)))
+    monkeypatch.chdir(pack / "work/deeper")
+    console = Console(file=io.StringIO())
+    with pytest.raises(CourseError, match="lies in what was handed in"):
+        if command == "judge":
+            run_judge(console, pack, [], False, None, "reference", False)
+        else:
+            run_collect(console, [pack], Handover())
+    assert not proof.exists()
+
+
+def test_nor_one_that_the_exchange_brought(
+    classroom: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = classroom.submission("mallory", LESSON)
+    proof = tmp_path / "proof"
+    write_folder(place, {"nbgrader_config.py": TRAP.format(str(proof)).encode()})
+    monkeypatch.chdir(place)
+    with pytest.raises(CourseError, match="lies in what was handed in"):
+        find_classroom()
+    assert not proof.exists()
+
+
+def test_a_class_within_another_ones_folder_is_found_as_ever(
+    classroom: Classroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = write_folder(classroom.root / "spring", {"nbgrader_config.py": b"c = get_config()\n"})
+    monkeypatch.chdir(inner)
+    assert find_classroom().root == inner

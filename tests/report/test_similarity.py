@@ -153,7 +153,7 @@ def test_each_file_is_read_once_however_many_are_alike(monkeypatch: pytest.Monke
     """Twenty friends with long files are 190 pairs: minutes, when each pair was read anew."""
     read: list[str] = []
 
-    class Counting(CodeFingerprint):  # type: ignore[misc]
+    class Counting(CodeFingerprint):
         def __init__(self, *arguments: object, **options: object) -> None:
             read.append("once")
             super().__init__(*arguments, **options)
