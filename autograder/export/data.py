@@ -20,7 +20,8 @@ def as_json(graded: Iterable[tuple[Record, Row]]) -> bytes:
     """Each record and the grade that came of it, in the order given, which may be many."""
     told = (json.dumps(_told(record, row), ensure_ascii=False) for record, row in graded)
     lines = ",\n".join(told)
-    return f'{{"format": "{FORMAT}", "grades": [\n{lines}\n]}}\n'.encode()
+    # half a character, which a learner's line may hold, cannot be written
+    return f'{{"format": "{FORMAT}", "grades": [\n{lines}\n]}}\n'.encode("utf-8", "replace")
 
 
 def read_json(data: bytes) -> list[Record]:

@@ -217,6 +217,13 @@ def test_json_holds_everything(records: list[Record]) -> None:
     assert read_json(as_json(zip(records, rows_of(*records), strict=True))) == records
 
 
+def test_half_a_character_in_one_message_does_not_stop_the_export_of_all() -> None:
+    check = replace(record("ada").verdict.checks[0], message="at line 3: \ud800")
+    odd = replace(record("ada"), verdict=LessonVerdict("top_k", [check]))
+    (told,) = read_json(as_json([(odd, row) for row in rows_of(odd)]))
+    assert told.verdict.checks[0].message == "at line 3: ?"
+
+
 def test_json_tells_the_grade_that_came_of_it() -> None:
     (row,) = rows_of(record("李雷"))
     (grade,) = json.loads(as_json([(record("李雷"), row)]))["grades"]

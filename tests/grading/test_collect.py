@@ -299,6 +299,8 @@ def test_the_time_is_the_receipts_never_the_students(classroom: Classroom, tmp_p
         b"0" * (2**20 + 1),
         b"24h" + b"1" * 30 + b"ESTe",  # a number that decimal cannot divide
         b"1." * 2**18,
+        b"9999-12-31 23:59:59 UTC",
+        b"0001-01-01 00:00:00 UTC",
     ],
 )
 def test_a_timestamp_that_is_none_is_no_trouble(
@@ -315,8 +317,9 @@ def test_a_timestamp_that_is_none_is_no_trouble(
     assert submission.received.tzinfo is not None
 
 
-def test_neither_is_a_folder_from_a_time_that_python_does_not_know(
-    classroom: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("moment", [1e15, -1e15, 253_402_300_000.0, -60_000_000_000.0])
+def test_neither_is_a_folder_from_a_time_when_nobody_lives(
+    classroom: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: float
 ) -> None:
     take_in(classroom, write_folder(tmp_path / "alice", work()))
     (classroom.submission("alice", LESSON) / "timestamp.txt").unlink()
@@ -326,10 +329,12 @@ def test_neither_is_a_folder_from_a_time_that_python_does_not_know(
         found = original(path, **kw)
         if path.name != LESSON.slug:
             return found
-        return SimpleNamespace(st_mtime=1e15, st_mode=found.st_mode)
+        return SimpleNamespace(st_mtime=moment, st_mode=found.st_mode)
 
     monkeypatch.setattr(Path, "stat", far_away)
-    assert not read_submission(classroom, "alice", LESSON).stamped
+    submission = read_submission(classroom, "alice", LESSON)
+    assert not submission.stamped
+    assert 2020 < submission.received.year < 2100
 
 
 def test_the_same_once_more_keeps_its_first_receipt(classroom: Classroom, tmp_path: Path) -> None:
