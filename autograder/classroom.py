@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import stat
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -72,7 +73,8 @@ class Classroom:
         if not path.exists():
             self.kept.mkdir(parents=True, exist_ok=True)
             part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            mode = 0o640 if shared(self.root) else 0o600
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(secrets.token_bytes(SECRET_BYTES))
                 file.flush()
@@ -151,6 +153,12 @@ def read_classroom(root: Path) -> Classroom:
     config.CourseDirectory.root = str(root)
     course = CourseDirectory(config=config)
     return Classroom(root, course.db_url, course.course_id, config)
+
+
+def shared(root: Path) -> bool:
+    """Whether a class belongs to a group: what is made in its folder falls to the group (2770)."""
+    mode = root.stat().st_mode
+    return bool(mode & stat.S_ISGID and mode & stat.S_IWGRP)
 
 
 def graded_lessons() -> dict[str, Lesson]:

@@ -203,10 +203,13 @@ def release(
 ) -> None:
     """Make what goes out: a self-study edition, or nbgrader's release folder for a class."""
     from .authoring.release import release_class, release_self_study
+    from .classroom import find_classroom
 
     if edition is Edition.SELF_STUDY:
         _tell(release_self_study(folder), folder)
         return
+    # its settings say who may change what is made in a class
+    find_classroom()
     for slug, report in release_class(folder).items():
         _tell(report, folder / slug)
 
@@ -471,9 +474,16 @@ def _refuse_stale(names: Sequence[str], mend: str) -> None:
 
 
 def main() -> None:
-    """Run a command; a CourseError is one line on stderr and exit code 1."""
+    """Run a command; what a person can mend is one line on stderr and exit code 1."""
     try:
         app(prog_name="autograder")
     except CourseError as error:
-        errors.print(f"autograder: {escape(str(error))}")
-        sys.exit(1)
+        told = str(error)
+    except PermissionError as error:
+        if error.filename is None:
+            raise
+        told = f"{error.filename} belongs to another account: see who owns it, and which group"
+    else:
+        return
+    errors.print(f"autograder: {escape(told)}")
+    sys.exit(1)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -32,10 +33,17 @@ from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy import select
 
 from .authoring.layout import Lesson
-from .classroom import Classroom
+from .classroom import Classroom, shared
 from .errors import CourseError
 from .gradebook_rows import Entry, Rows
 from .notebook import release
+
+
+def _share(classroom: Classroom) -> None:
+    """Let the group of a shared class write: SQLite makes files for their owner alone."""
+    path = Path(classroom.db_url.removeprefix("sqlite:///"))
+    if shared(classroom.root) and path.is_file() and path.stat().st_uid == os.getuid():
+        path.chmod(0o660)
 
 
 class Gradebook(AbstractContextManager["Gradebook"]):
@@ -45,6 +53,7 @@ class Gradebook(AbstractContextManager["Gradebook"]):
         _let_alembic_be_found()
         self._book = NbgraderGradebook(classroom.db_url, classroom.course_id or "default_course")
         self._db = self._book.db
+        _share(classroom)
         self._penalties = AssignLatePenalties(config=classroom.config)
         self._penalties.init_plugin()
 

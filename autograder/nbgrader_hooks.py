@@ -41,7 +41,7 @@ from traitlets.config import Config
 from .archive import BrokenPack
 from .authoring.layout import ROOT, Lesson
 from .class_grading import ClassGrading
-from .classroom import Classroom, graded_lessons
+from .classroom import Classroom, graded_lessons, shared
 from .errors import CourseError
 from .gradebook import Gradebook
 from .grading import Settings, grade, local_pool
@@ -95,6 +95,10 @@ def configure(c: Config, file: str, course_id: str) -> None:
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.HTMLExporter.filters = {"markdown2html": f"{_HERE}.safe_markdown"}
+    if shared(root):
+        # several accounts grade one class: each may change what another has made
+        c.CourseDirectory.groupshared = True
+        os.umask(0o007)
     _patch(root)
 
 

@@ -7,7 +7,9 @@ import re
 import runpy
 import shlex
 import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +20,9 @@ from traitlets.config import Config
 from typer.main import get_command
 
 from autograder.authoring.layout import ROOT
+from autograder.classroom import read_classroom
 from autograder.cli import app
+from autograder.gradebook import Gradebook
 from autograder.shards import Shard
 
 DEPLOY = ROOT / "deploy"
@@ -136,6 +140,42 @@ def test_the_servers_nbgrader_settings_load() -> None:
     runpy.run_path(str(DEPLOY / "nbgrader_config.py"), {"get_config": lambda: config})
     assert config.CourseDirectory.course_id == "decoding"
     assert Path(config.Exchange.root).is_absolute()
+
+
+@pytest.fixture
+def _umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize(("mode", "group"), [(0o2770, 0o060), (0o755, 0o000)])
+def test_a_class_that_belongs_to_a_group_is_written_by_all_of_it(
+    tmp_path: Path, _umask: None, monkeypatch: pytest.MonkeyPatch, mode: int, group: int
+) -> None:
+    """Several instructors grade it, each with an account of their own."""
+    root = tmp_path / "class"
+    root.mkdir()
+    root.chmod(mode)
+    lines = f"import sys\nsys.path.append({str(ROOT)!r})\n"
+    lines += "from autograder.nbgrader_hooks import configure\n"
+    (root / "nbgrader_config.py").write_text(
+        f"{lines}configure(get_config(), __file__, course_id='decoding')\n"
+    )
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    classroom = read_classroom(root)
+    classroom.secret()
+    with Gradebook(classroom), classroom.only_writer():
+        pass
+    modes = {
+        name: (root / name).stat().st_mode & 0o777
+        for name in ("gradebook.db", ".autograder/lock", ".autograder/secret-seed")
+    }
+    assert modes["gradebook.db"] == (0o660 if group else 0o644)
+    assert modes[".autograder/lock"] & 0o020 == group & 0o020
+    # the seed is to be read, and never to be written anew
+    assert modes[".autograder/secret-seed"] == 0o600 | group & 0o040
+    assert classroom.config.CourseDirectory.get("groupshared", False) is bool(group)
 
 
 # --- clusters ---
