@@ -179,7 +179,7 @@ names = calls_of(yours)
 print(names.total(), "calls, of which the most frequent are", names.most_common(6))
 
 # %% [markdown]
-# Seventeen of them (`linear`) do nearly all of the work. The others add two short rows, take a slice, turn axes; the reference makes some 130 in all. What does a call cost that has nearly nothing to do?
+# Seventeen of them (`linear`) do nearly all of the work. The others add two short rows, take a slice, turn axes; the reference makes some 120 in all. What does a call cost that has nearly nothing to do?
 
 # %% tags=["nbval-ignore-output"]
 tiny = torch.zeros(1)
