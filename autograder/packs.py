@@ -113,7 +113,7 @@ def _in_folder(folder: Path) -> Iterator[Found]:
         if child.is_symlink():
             yield _broken(child.name, str(child), BrokenPack("a link"))
         elif child.is_dir():
-            if not child.name.startswith((".", "__MACOSX")):
+            if not child.name.startswith((".", "__MACOSX")) and not _is_empty(child):
                 yield _whole(child, follow=False)
         elif owner is not None:
             loose.setdefault(replace(owner, rest=""), []).append((owner.rest, child))
@@ -124,6 +124,14 @@ def _in_folder(folder: Path) -> Iterator[Found]:
             yield _broken(child.name, str(child), BrokenPack("neither a zip nor a folder"))
     for owner, files in loose.items():
         yield _loose(owner, files)
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether nothing was put into a folder, such as the inbox of somebody who hands in nothing."""
+    try:
+        return next(folder.iterdir(), None) is None
+    except OSError:
+        return False  # reading it says why
 
 
 def _is_work(path: Path) -> bool:

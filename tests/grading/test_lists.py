@@ -156,6 +156,14 @@ def test_each_pack_of_a_folder_gets_its_time(classroom: Classroom, tmp_path: Pat
     assert "1 of 3 packs refused" in said
 
 
+def test_an_empty_inbox_is_nobody_s_pack(classroom: Classroom, tmp_path: Path) -> None:
+    write_folder(tmp_path / "in/ada", work())
+    (tmp_path / "in/bob").mkdir()
+    said = collected(tmp_path / "in")
+    assert "1 taken in" in said
+    assert "bob" not in said
+
+
 def test_a_list_of_times_may_come_after_the_packs(classroom: Classroom, tmp_path: Path) -> None:
     """Whoever collected without one collects again; what was handed in later stays as it was."""
     write_folder(tmp_path / "in/ada", work())
