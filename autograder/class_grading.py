@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from .archive import BrokenPack
+from .archive import BrokenPack, printable
 from .authoring.layout import Lesson
-from .classroom import Classroom
+from .classroom import Classroom, student_id
+from .errors import CourseError
 from .grading import Outcome, Settings
 from .journal import Journal, Key, checks_digest, environment, seed_name
 from .judge.verdict import LessonVerdict
@@ -109,9 +110,10 @@ class ClassGrading:
             if students is not None and student not in students:
                 continue
             try:
+                student_id(student)  # not every folder came by way of `collect`
                 submission = read_submission(self.classroom, student, lesson)
-            except (BrokenPack, OSError) as error:
-                work.failures.append(Failure(student, lesson.name, str(error)))
+            except (CourseError, OSError) as error:
+                work.failures.append(Failure(printable(student), lesson.name, str(error)))
                 continue
             key = self.key(submission)
             standing = self.journal.grade(student, lesson.name)

@@ -90,14 +90,7 @@ class Journal:
     def entries(self) -> Iterator[tuple[Key, Verdict]]:
         """All verdicts, whether they stand or not, always in the same order."""
         for path in sorted((self.folder / "journal").glob("*/*.json")):
-            told = _read(path)
-            try:
-                key, verdict = Key(**told["key"]), Verdict.from_data(told["verdict"])
-            except (KeyError, TypeError) as error:
-                raise _damaged(path) from error
-            if path.stem != key.digest:
-                raise _damaged(path)
-            yield key, verdict
+            yield _read_entry(path)
 
     def stand(self, student: str, key: Key, received: datetime) -> None:
         """Let the verdict under `key` be the student's grade."""
@@ -135,12 +128,7 @@ class Journal:
 
     def _read_verdict(self, digest: str) -> Verdict | None:
         path = self._entry(digest)
-        if not path.is_file():
-            return None
-        try:
-            return Verdict.from_data(_read(path)["verdict"])
-        except (KeyError, TypeError) as error:
-            raise _damaged(path) from error
+        return _read_entry(path)[1] if path.is_file() else None
 
     def _read_grade(self, path: Path) -> tuple[str, Key, datetime]:
         told = _read(path)
@@ -187,6 +175,18 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise _damaged(path) from error
     return told
+
+
+def _read_entry(path: Path) -> tuple[Key, Verdict]:
+    """A verdict and what it is of, which its file's name has to agree with."""
+    told = _read(path)
+    try:
+        key, verdict = Key(**told["key"]), Verdict.from_data(told["verdict"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path) from error
+    if path.stem != key.digest or key.lesson not in verdict.lessons:
+        raise _damaged(path)
+    return key, verdict
 
 
 def _damaged(path: Path) -> CourseError:
