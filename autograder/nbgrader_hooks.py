@@ -41,7 +41,7 @@ from traitlets.config import Config
 from .archive import BrokenPack
 from .authoring.layout import ROOT, Lesson
 from .class_grading import ClassGrading
-from .classroom import Classroom, graded_lessons, shared
+from .classroom import Classroom, graded_lessons, shared, student_id
 from .errors import CourseError
 from .gradebook import Gradebook
 from .grading import Settings, grade, local_pool
@@ -240,6 +240,11 @@ def init_notebooks(self: Autograde) -> None:
     self.assignments, self.notebooks = {}, []
     for student in classroom.students(lesson):
         if student == course.student_id or fnmatchcase(student, course.student_id):
+            try:
+                student_id(student)  # formgrader's pages would take some for markup
+            except CourseError as error:
+                self.log.error("%s is not graded: %s", ascii(student), error)
+                continue
             folder = self._format_source(course.assignment_id, student)
             self.assignments[folder] = [os.path.join(folder, f"{lesson.slug}.ipynb")]
     if not self.assignments:

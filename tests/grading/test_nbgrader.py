@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -235,6 +236,17 @@ def test_another_assignment_is_not_graded_unjudged(classroom: Classroom, api: Nb
     done = api.autograde("homework", "right")
     assert not done["success"]
     assert "homework is no lesson of this course" in done["log"]
+
+
+def test_a_folder_whose_name_is_markup_gets_into_no_page(
+    classroom: Classroom, hand_in: HandIn, api: NbGraderAPI
+) -> None:
+    hand_in("right", work())
+    name = "<img src=x onerror=alert(1)>"
+    shutil.copytree(classroom.submission("right", LESSON), classroom.submitted / name / LESSON.slug)
+    done = api.autograde(LESSON.slug, "*")
+    assert "is not graded: student id" in done["log"]
+    assert scores(classroom.root) == {"right": 15.0}
 
 
 # --- what students get to see ---
