@@ -180,9 +180,11 @@ def local_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 def end_with_parent() -> None:
     """Let this process end when its parent is gone: a killed parent closes no queue.
 
-    Ctrl-C is the parent's to answer, though the terminal tells everyone.
+    Ctrl-C is the parent's to answer, though the terminal tells everyone; and so is Ctrl-Z, which
+    would let the time of whoever is judged here run out.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for told_to_all in (signal.SIGINT, signal.SIGTSTP):
+        signal.signal(told_to_all, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -26,6 +26,7 @@ LONGEST_SOURCE = 20_000
 MOST_TEXT = 300_000
 MOST_CELLS = 2_000
 MOST_READ = 50_000  # cells that are looked at
+MOST_PARTS = 500_000  # lists and tables of a notebook: 3 bytes of it may take 100 in memory
 LONGEST_PICTURE = 2 * 2**20
 PICTURES = ("image/png", "image/jpeg", "image/gif")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
@@ -46,6 +47,8 @@ class Cell:
 
 def cells_of(data: bytes) -> list[Cell]:
     """The cells of a notebook. Raises ValueError that says in few words what is wrong with it."""
+    if data.count(b"[") + data.count(b"{") > MOST_PARTS:
+        raise ValueError("it has too many parts")
     try:
         told = json.loads(data)
     except RecursionError as error:

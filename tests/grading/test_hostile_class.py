@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -16,6 +17,7 @@ import pytest
 from autograder.class_grading import ClassGrading
 from autograder.classroom import Classroom, blob_name
 from autograder.errors import CourseError
+from autograder.grading import local_pool
 from autograder.journal import Journal
 from autograder.judge.verdict import LessonVerdict, Verdict
 from autograder.report.junit import as_junit
@@ -197,3 +199,10 @@ def test_what_lies_beside_a_submission_is_neither_read_nor_run(
     assert not found & set(names)
     assert not proof.exists()
     assert os.listdir(classroom.kept / "grades/top_k") == [blob_name("mallory")]
+
+
+@pytest.mark.parametrize("told_to_all", [signal.SIGINT, signal.SIGTSTP])
+def test_a_key_at_the_terminal_stops_no_worker_while_it_judges(told_to_all: int) -> None:
+    """Behind Ctrl-Z the clock went on, and an honest submission had timed out for good."""
+    with local_pool(1) as pool:
+        assert pool.submit(signal.getsignal, told_to_all).result() == signal.SIG_IGN

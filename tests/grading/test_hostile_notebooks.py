@@ -16,6 +16,7 @@ from traitlets.config import Config
 from autograder.nbgrader_hooks import safe_markdown
 from autograder.notebook import LONGEST_SOURCE, answers, restored
 from autograder.projection import shown
+from tests.attacks.scenes import forget_peak, peak
 from tests.grading import fake
 from tests.grading.packs import ANSWER, LESSON, REFERENCE, answered
 
@@ -177,3 +178,21 @@ def test_metadata_changes_no_page() -> None:
         cell["metadata"] |= {"tags": ["remove_cell", "raises-exception"], "collapsed": True}
         cell["metadata"] |= {"jupyter": {"source_hidden": True}}
     assert as_page(json.dumps(told).encode()) == as_page(answered())
+
+
+@pytest.mark.parametrize("part", [b"[],", b'{"a":1},', b'[{"":[]}],'])
+def test_few_bytes_that_are_many_things_in_memory_are_not_read(part: bytes) -> None:
+    """Twenty megabytes of them are half a gigabyte of lists and tables."""
+    data = b'{"cells": [' + part * (19 * 2**20 // len(part)) + b"{}]}"
+    memory = forget_peak()
+    _, notes = restored(LESSON, data)
+    assert "too many parts" in notes[0]
+    assert peak() - memory < 60 << 20
+
+
+def test_a_long_text_of_brackets_is_a_notebook_all_the_same() -> None:
+    """Printed tensors hold many."""
+    told = json.loads(answered())
+    told["cells"][0]["source"] = "[[0.1, 0.2], " * 20_000
+    book, _ = restored(LESSON, json.dumps(told).encode())
+    assert answers(LESSON, book) == {WRITTEN: ANSWER.decode()}

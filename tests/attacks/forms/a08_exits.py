@@ -96,3 +96,54 @@ def the_parent_is_stopped(scene: Scene) -> Files:
                 pass
         """
     )
+
+
+@forms.source()
+def it_stops_itself(scene: Scene) -> Files:
+    """It is stopped as a terminal stops a program: alive, and deaf to all but SIGKILL."""
+    return hostile(inside="import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)")
+
+
+@forms.source()
+def its_first_thread_ends(scene: Scene) -> Files:
+    """The first thread is gone, so that the process is a zombie with another thread alive."""
+    return hostile(
+        at_import="""
+        import ctypes, threading, time
+
+        threading.Thread(target=time.sleep, args=(60,)).start()
+        """,
+        inside="ctypes.CDLL(None).pthread_exit(None)",
+    )
+
+
+@forms.source()
+def it_hangs_up_on_one_side(scene: Scene) -> Files:
+    """It shuts one direction of its connection, or closes it, and lives on."""
+    return hostile(
+        at_import="calls = 0",
+        inside="""
+        import os, socket, time
+
+        global calls
+        calls += 1
+        served = socket.socket(fileno=os.dup(3))
+        if calls % 3 == 2:
+            os.close(3)
+        else:
+            served.shutdown(socket.SHUT_RD if calls % 3 else socket.SHUT_WR)
+        """,
+    )
+
+
+@forms.source()
+def it_fills_the_connection(scene: Scene) -> Files:
+    """It reads nothing, and writes zeros until nothing more goes in: both sides could wait."""
+    return hostile(
+        at_import="""
+        import os
+
+        while True:
+            os.write(3, bytes(1 << 16))
+        """
+    )
