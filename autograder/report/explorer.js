@@ -58,6 +58,9 @@ function make(tag, text, attributes = {}) {
   return element;
 }
 
+// as the rest of the page writes them
+const figure = (count) => count.toLocaleString("en");
+
 function moment(seconds) {
   return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 16);
 }
@@ -93,7 +96,7 @@ function lineOf(row) {
     else line.after(details(row));
     opener.setAttribute("aria-expanded", String(!open));
   });
-  const student = make("td");
+  const student = make("td", undefined, { class: "who" });
   student.append(opener);
   const late = row.lost ? `${row.late} (-${row.lost} points)` : row.late;
   line.append(
@@ -139,7 +142,7 @@ function tableOf(members) {
     for (const row of members.slice(shown, shown + count)) body.append(lineOf(row));
     shown = Math.min(members.length, shown + count);
     const left = members.length - shown;
-    more.textContent = `Show ${Math.min(MORE, left)} more of ${left}`;
+    more.textContent = `Show ${Math.min(MORE, left)} more of ${figure(left)}`;
     more.hidden = !left;
   }
   more.addEventListener("click", () => add(MORE));
@@ -169,15 +172,15 @@ function render() {
     (a[0] === EVERYTHING) - (b[0] === EVERYTHING) || b[1].length - a[1].length
     || names.compare(a[0], b[0]));
   results.replaceChildren(...ordered.map(([name, members]) => groupOf(name, members, ordered.length)));
-  const learners = kept.length === 1 ? "1 learner" : `${kept.length} learners`;
-  count.textContent = `${learners} of ${rows.length}, in ${ordered.length} ` +
+  const learners = kept.length === 1 ? "1 learner" : `${figure(kept.length)} learners`;
+  count.textContent = `${learners} of ${figure(rows.length)}, in ${ordered.length} ` +
     (ordered.length === 1 ? "group" : "groups");
 }
 
 function groupOf(name, members, groups) {
   const group = make("details", undefined, { class: "group", "data-name": name });
   const summary = make("summary");
-  summary.append(make("span", String(members.length), { class: "count" }), make("strong", name));
+  summary.append(make("span", figure(members.length), { class: "count" }), make("strong", name));
   const body = make("div");
   group.append(summary, body);
   // tables are made when they are opened: thousands of lines would make the page slow

@@ -122,7 +122,7 @@ def _run_sheet(records: Sequence[Record], findings: Findings, late: int) -> str:
         lines = [(text(name, 200), text(cause, 400)) for name, cause in sorted(findings.failures)]
         parts += [
             "<h3>Not graded</h3>",
-            table(("Submission", "Why"), lines[:MOST_NAMES]),
+            table(("@Submission", "~Why"), lines[:MOST_NAMES], scrolls=True),
             _more(len(lines) - MOST_NAMES),
         ]
     broken: dict[str, list[str]] = defaultdict(list)
@@ -136,7 +136,7 @@ def _run_sheet(records: Sequence[Record], findings: Findings, late: int) -> str:
         ]
         parts += [
             "<h3>Graded, but every check fails for one cause</h3>",
-            table(("Cause", "#Learners", "Who"), causes),
+            table(("Cause", "#Learners", "~Who"), causes),
         ]
     return "\n".join(parts)
 
@@ -165,7 +165,8 @@ def _check(check: Item) -> tuple[str, ...]:
         f"<code>{text(check.id, 200)}</code>{kind}",
         prose(check.claim, 400),
         f"{check.points:g}",
-        f'<span data-value="{check.rate:.4f}">{inline(check.rate)} {percent(check.rate)}</span>',
+        f'<span data-value="{check.rate:.4f}">{inline(check.rate)} '
+        f'<span class="figure">{percent(check.rate)}</span></span>',
         f'<span data-value="{value:.4f}">{told}</span>',
         causes or "–",
     )
@@ -205,7 +206,8 @@ def _mistakes(known: Sequence[Mistake], learners: int) -> str:
             f"{text(mistake.name, 200)}</button>",
             f"<code>{text(mistake.of, 200)}</code>",
             f'<span data-value="{len(mistake.students)}">'
-            f"{inline(len(mistake.students) / learners)} {len(mistake.students):,}</span>",
+            f"{inline(len(mistake.students) / learners)} "
+            f'<span class="figure">{len(mistake.students):,}</span></span>',
             prose(mistake.hint, 900),
             f"{len(mistake.checks)}",
         )

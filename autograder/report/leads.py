@@ -24,7 +24,7 @@ def integrity(notes: Mapping[str, Sequence[str]]) -> str:
         "proof</strong>.</p>"
     )
     shown = [(text(student, 200), text(note, 500)) for student, note in lines[:MOST_NOTES]]
-    parts.append(table(("Learner", "Note"), shown))
+    parts.append(table(("@Learner", "~Note"), shown, scrolls=True))
     if len(lines) > MOST_NOTES:
         parts.append(f'<p class="soft">and {len(lines) - MOST_NOTES:,} more</p>')
     return "\n".join(parts)
@@ -46,7 +46,7 @@ def similarity(leads: Leads | None) -> str:
     if leads.same:
         parts += [
             "<h3>The same lines, names and comments included</h3>",
-            table(("Learners", "#Lines", "Beginning"), [_same(group) for group in leads.same]),
+            table(("@Learners", "#Lines", "Beginning"), [_same(group) for group in leads.same]),
         ]
     if leads.alike:
         parts += [
@@ -54,7 +54,7 @@ def similarity(leads: Leads | None) -> str:
             "<p>By kinds of tokens, as copydetect reads them. Rare fragments are those that hardly "
             "anyone else has.</p>",
             table(
-                ("Learners", "#Shared, of each", "#Rare fragments", "A part of it"),
+                ("@Learners", "#Shared, of each", "#Rare fragments", "A part of it"),
                 [_alike(lead) for lead in leads.alike],
             ),
         ]

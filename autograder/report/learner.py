@@ -7,7 +7,7 @@ tells what was called, what came back and what was expected.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from course_lib.given.lessons import heading
 
@@ -85,8 +85,9 @@ def _score(record: Record, late: Lateness) -> str:
     if late.when is When.CLOSED:
         lines.append("<p><strong>Received after the lesson closed:</strong> no points count.</p>")
     elif late.when is When.LATE:
+        taken = "point is" if penalty == 1 else "points are"
         lines.append(
-            f"<p><strong>{text(late.told())}:</strong> {penalty:g} points are taken off, "
+            f"<p><strong>{text(late.told())}:</strong> {penalty:g} {taken} taken off, "
             f"{round(score - penalty, 2):g} count.</p>"
         )
     lines.append(
@@ -110,7 +111,8 @@ def _since(record: Record, earlier: Record) -> str:
     mended = [check for check in known if check.passed and not before[check.id]]
     broken = [check for check in known if not check.passed and before[check.id]]
     gained = round(record.verdict.score - earlier.verdict.score, 2)
-    told = f"{abs(gained):g} points {'more' if gained > 0 else 'less'} than"
+    points = "point" if abs(gained) == 1 else "points"
+    told = f"{abs(gained):g} {points} {'more' if gained > 0 else 'less'} than"
     if not gained:
         told = "As much as"
     lines = [
@@ -189,8 +191,10 @@ def _case(message: str, limit: int) -> str:
 
 
 def _receipt(record: Record, late: Lateness) -> str:
+    # beside the due date, so on the same clock
+    received = record.received.astimezone(late.due.tzinfo if late.due else UTC)
     facts = [
-        ("Received", text(moment(record.received))),
+        ("Received", text(moment(received))),
         ("SHA-256", f"<code>{text(record.submission)}</code>"),
         ("Sandbox", f"<code>{text(record.sandbox, 200)}</code>"),
         ("Graded with", f"<code>{text(record.graded_with[:16])}</code>, the version of the checks"),

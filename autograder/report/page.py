@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -19,7 +19,8 @@ from typing import Any
 GENERATOR = "autograder report"
 HERE = Path(__file__).parent
 NO_SCRIPT = "'none'"
-KINDS = {"#": "number", "~": "wide"}
+KINDS = {"#": "number", "~": "wide", "@": "who"}
+LONG = 20  # lines of a table that is shown whole where it may scroll
 # what cannot be shown, but for a new line and a tab, and the marks that turn the direction of what
 # follows: a name with one of those could write itself as another
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
@@ -76,11 +77,14 @@ def script(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str]], *, kind: str = "") -> str:
+def table(
+    head: Iterable[str], rows: Sequence[Iterable[str]], *, kind: str = "", scrolls: bool = False
+) -> str:
     """A table of HTML cells; it scrolls in its own box where the window is narrow.
 
     A head cell that begins with `#` is one of numbers, set to the right; one that begins with `~`
-    is one of sentences, which need room.
+    is one of sentences, which need room, and one with `@` of ids, which may be long words. Where
+    it `scrolls`, a long list leaves what comes after it in sight.
     """
     titles = list(head)
     classes = [KINDS.get(title[:1], "") for title in titles]
@@ -92,9 +96,10 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *, kind: str = "")
         )
 
     lines = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    box = "scroll tall" if scrolls and len(rows) > LONG else "scroll"
     return (
-        f'<div class="scroll" tabindex="0"><table class="{kind}">\n'
-        f"<thead><tr>{cells('th', (title.lstrip('#~') for title in titles))}</tr></thead>\n"
+        f'<div class="{box}" tabindex="0"><table class="{kind}">\n'
+        f"<thead><tr>{cells('th', (title.lstrip('#~@') for title in titles))}</tr></thead>\n"
         f"<tbody>\n{lines}\n</tbody></table></div>"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
@@ -184,3 +185,25 @@ def test_a_learner_s_page_opens_and_fits(page: Page, tmp_path: Path) -> None:
     page.screenshot(path=SCREENSHOTS / "report-4-learner.png")
     page.set_viewport_size(NARROW)
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+
+
+def test_a_long_id_hides_nothing_and_a_long_list_leaves_the_rest_in_sight(
+    page: Page, tmp_path: Path
+) -> None:
+    long = "m" * 128
+    broken = [(f"pack{number}", "the archive is damaged") for number in range(120)]
+    findings = Findings([(long, "holds no lesson"), *broken], {long: ["a note"]})
+    records = [replace(RECORDS[0], student=long), *RECORDS[1:]]
+    path = tmp_path / "03_top_k.html"
+    path.write_text(instructor_page("top_k", records, DueDates(), findings), encoding="utf-8")
+    page.goto(path.as_uri())
+    for why in ("holds no lesson", "a note"):
+        box = page.get_by_role("cell", name=why).bounding_box()
+        assert box is not None and box["x"] + box["width"] <= 1250
+    top = page.get_by_role("heading", name="Scores and arrivals").bounding_box()
+    assert top is not None and top["y"] < 1300
+    page.get_by_label("Group by").select_option("none")
+    page.get_by_label("Filter").fill("mmm")
+    points = page.get_by_role("button", name="Points")
+    box = points.bounding_box()
+    assert box is not None and box["x"] < 1000
