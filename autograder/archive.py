@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
 import zipfile
 import zlib
@@ -77,6 +78,10 @@ class Pack:
     ignored: list[Ignored] = field(default_factory=list)
 
 
+LONGEST_QUOTED = 80
+# words with a blank between them: many would fill a line of a screen, and then the next begins
+_PLAIN = re.compile(r"(?=.{1,80}$)[\w./()+-]+(?: [\w./()+-]+)*")
+
 Wanted = Callable[[PurePosixPath], bool]
 Entry = tuple[zipfile.ZipInfo, PurePosixPath]
 
@@ -144,6 +149,11 @@ def printable(text: str) -> str:
     A line stays one line: with a name of two somebody could write another student's receipt.
     """
     return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def quoted(text: str) -> str:
+    """A name within a line: in quotes, and not whole, where it could be taken for more of that."""
+    return text if _PLAIN.fullmatch(text) else repr(text[:LONGEST_QUOTED])
 
 
 class Archive:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .archive import BrokenPack, printable
+from .archive import BrokenPack, printable, quoted
 from .authoring.files import sha256, write_atomically
 from .authoring.layout import Lesson
 from .classroom import Classroom, blob_name, graded_lessons, student_id
@@ -60,7 +60,7 @@ class Receipt:
 
     def line(self) -> str:
         """The receipt in one line."""
-        who = f"{self.student} ({self.name})" if self.name else self.student
+        who = f"{self.student} ({quoted(self.name)})" if self.name else self.student
         what = ", ".join(f"{name} {digest[:12]}" for name, digest in self.lessons.items())
         extra = f"; unchanged: {', '.join(self.again)}" if self.again else ""
         if self.moved:
@@ -305,4 +305,4 @@ def remove_arriving(classroom: Classroom) -> None:
 
 def _some(names: list[str], most: int = 4) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(map(quoted, names[:most])) + more

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -23,6 +24,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from .authoring.files import write_atomically
 from .authoring.layout import Lesson, find_lesson
@@ -298,8 +300,10 @@ def run_judge(
         console.print(escape(f"{name}: {summary(verdict.lessons[name])}"))
         for check in verdict.lessons[name].checks:
             if not check.passed:
-                for line in told(check):
-                    console.print(f"  {escape(line)}")
+                claim, *rest = told(check)
+                console.print(f"  {escape(claim)}")
+                # what a learner's code has said stays apart, however long its lines are
+                console.print(Padding(Text("\n".join(rest)), (0, 0, 0, 6)))
     console.print(escape(f"sandbox: {verdict.sandbox}"))
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path, PurePosixPath
 
-from .archive import BrokenPack, Ignored, Member, Pack, read_one, read_pack
+from .archive import BrokenPack, Ignored, Member, Pack, quoted, read_one, read_pack
 from .authoring.files import sha256
 from .authoring.layout import ROOT, Lesson, course_files, model_files
 from .classroom import Classroom, graded_lessons
@@ -114,7 +114,7 @@ def sort_out(pack: Pack) -> Handed:
         one = _the_one(found, partial(_notebook_rank, slug), f"{slug}.ipynb", handed)
         handed.notebooks[name] = one
         if one.path.name != f"{slug}.ipynb":
-            handed.notes.append(f"{one.path} was taken for {slug}.ipynb")
+            handed.notes.append(f"{quoted(str(one.path))} was taken for {slug}.ipynb")
     handed.ignored += [Ignored(str(member.path), STRANGE) for member in strangers]
     known = _own_names()
     for thing in pack.ignored:
@@ -189,7 +189,8 @@ def _the_one(
     for other in others:
         if rank(other) == best and other.data != first.data:
             raise BrokenPack(
-                f"{what} is there twice and the two differ: {first.path} and {other.path}"
+                f"{what} is there twice and the two differ: "
+                f"{quoted(str(first.path))} and {quoted(str(other.path))}"
             )
         handed.ignored.append(Ignored(str(other.path), f"{first.path} was taken"))
     return first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import re
 import struct
 import time
 import zipfile
@@ -14,16 +15,18 @@ import pytest
 from rich.console import Console
 
 from autograder import archive
-from autograder.archive import BrokenPack, Member, Pack, read_pack
+from autograder.archive import BrokenPack, Member, Pack, quoted, read_pack
 from autograder.authoring.layout import ROOT
 from autograder.authoring.strip import strip
 from autograder.classroom import Classroom, find_classroom, graded_lessons
 from autograder.collect import Receipt, Refused, collect
 from autograder.errors import CourseError
 from autograder.grade_commands import Handover, run_collect, run_judge
+from autograder.judge.verdict import LessonVerdict, Verdict
 from autograder.packs import platform_owner
 from autograder.submission import read_handed, read_submission, sort_out, stub, wanted
 from tests.attacks.scenes import forget_peak, peak
+from tests.grading import fake
 from tests.grading.conftest import WHEN
 from tests.grading.packs import LESSON, REFERENCE, STUB, answered, work, write_folder, write_zip
 from tests.grading.test_collect import module_of, take_in, taken, zipped
@@ -213,6 +216,44 @@ def test_neither_does_the_name_of_a_pack(classroom: Classroom, tmp_path: Path) -
         assert isinstance(result, Receipt) or (*told, result.why)
         line = result.line() if isinstance(result, Receipt) else result.why
         assert all(text.isprintable() for text in (*told, line)), (told, line)
+
+
+def test_no_name_ends_a_line_by_filling_it(classroom: Classroom, tmp_path: Path) -> None:
+    """Where a screen's line ends, another student's receipt seemed to begin."""
+    line = "zoe: top_k 0123456789ab"
+    names = (f"{'x' * 70} {line}.txt", f"{' ' * 70}{line}.txt", f"Copy of 03_top_k {line}.ipynb")
+    (receipt,) = collect(
+        classroom,
+        [write_folder(tmp_path / "mallory", dict.fromkeys(names, answered()))],
+        received=WHEN,
+    )
+    assert isinstance(receipt, Receipt)
+    # whatever a student named stands in quotes
+    assert "zoe:" not in re.sub(r"'[^']*'", "", receipt.line())
+
+
+@pytest.mark.parametrize("name", ["03_top_k (1).ipynb", "a/b c/Kopie-2.py", "naïve 文.txt"])
+def test_ordinary_names_are_told_as_they_are(name: str) -> None:
+    assert quoted(name) == name
+
+
+def test_what_a_message_says_stands_apart_from_what_the_judge_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "top_k: 15 of 15 points"
+    check = fake.check("top_k-ties", 1.0, "raised", f"x\n{line}\n{'.' * 74}{line}")
+    verdict = Verdict({"top_k": LessonVerdict("top_k", [check])}, "lock")
+    monkeypatch.setattr("autograder.judge.worker.judge_job", lambda job: verdict)
+    monkeypatch.chdir(tmp_path)
+    out = io.StringIO()
+    pack = write_folder(tmp_path / "mallory", work())
+    run_judge(Console(file=out, width=80), pack, [], False, None, "reference", True)
+    own = [told for told in out.getvalue().splitlines() if not told.startswith("      ")]
+    assert own == [
+        "top_k: 0 of 1 points; visible 0/1 passed, hidden not run",
+        "  ✗ failed: claim of top_k-ties (0 of 1 points)",
+        "sandbox: lock",
+    ]
 
 
 # --- links that come while a folder is read ---
