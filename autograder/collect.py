@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -102,17 +103,39 @@ def collect(
     """
     paths = [path.absolute() for path in paths]
     many = whole_class or (len(paths) == 1 and paths[0].is_dir() and student is None)
-    for path in paths:
-        for found in find_packs(path) if many else [one_pack(path, student)]:
-            pack = found
-            try:
-                pack = _named(pack, roster)
-                moment = _moment(pack.student, received, times)
-                yield _take_in(classroom, pack, lesson, moment)
-            except CourseError as error:
-                yield _refused(pack, str(error))
-            except OSError as error:
-                yield _refused(pack, f"{error.filename or pack.origin}: {error.strerror}")
+
+    def packs() -> Iterator[Found]:
+        for path in paths:
+            yield from find_packs(path) if many else [one_pack(path, student)]
+
+    origins = _origins(packs(), roster)
+    for found in packs():
+        pack = found
+        try:
+            pack = _named(pack, roster)
+            if len(claims := origins[pack.student]) > 1:
+                # neither is taken: people who name their own packs may call one as another's
+                names = " and ".join(quoted(Path(origin).name) for origin in claims[:3])
+                raise CourseError(f"{names} would be the same student's: rename one of them")
+            moment = _moment(pack.student, received, times)
+            yield _take_in(classroom, pack, lesson, moment)
+        except CourseError as error:
+            yield _refused(pack, str(error))
+        except OSError as error:
+            yield _refused(pack, f"{error.filename or pack.origin}: {error.strerror}")
+
+
+def _origins(packs: Iterable[Found], roster: Mapping[str, str] | None) -> dict[str, list[str]]:
+    """Where each student's packs come from, if people named them: platforms' numbers are sure."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for pack in packs:
+        try:
+            owner = _named(pack, roster).student
+        except CourseError:
+            continue
+        if not pack.platform:
+            found[owner].append(pack.origin)
+    return found
 
 
 def _refused(pack: Found, why: str) -> Refused:

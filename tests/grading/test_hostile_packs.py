@@ -333,6 +333,34 @@ def test_nothing_in_the_zip_of_a_class_is_left_untold(classroom: Classroom, tmp_
     assert all(isinstance(result, Refused) for result in results[1:])
 
 
+@pytest.mark.parametrize(
+    ("form", "other"),
+    [
+        *[(form, name) for form in ("folder", "zip") for name in ("ann .zip", "a\u0301nn.zip")],
+        ("folder", "ann"),
+    ],
+)
+def test_of_two_packs_of_one_name_neither_is_taken(
+    classroom: Classroom, tmp_path: Path, other: str, form: str
+) -> None:
+    """Where people name their own packs, somebody may try to hand in for another."""
+    true = "\u00e1nn.zip" if "\u0301" in other else "ann.zip"
+    for name, module in ((true, REFERENCE), (other, STUB), ("bob.zip", REFERENCE)):
+        path = tmp_path / "in" / name
+        write_zip(path, work(module)) if name.endswith(".zip") else write_folder(path, work(module))
+    source = tmp_path / "in"
+    if form == "zip":
+        with zipfile.ZipFile(tmp_path / "class.zip", "w") as whole:
+            for path in sorted(source.iterdir()):
+                whole.write(path, path.name)
+        source = tmp_path / "class.zip"
+    results = take_in(classroom, source, whole_class=True)
+    assert [result.student for result in results if isinstance(result, Receipt)] == ["bob"]
+    refused = [result for result in results if isinstance(result, Refused)]
+    assert len(refused) == 2
+    assert all("same student's" in result.why for result in refused)
+
+
 # --- history ---
 
 
