@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from .archive import BrokenPack, printable
 from .authoring.layout import Lesson
 from .classroom import Classroom, student_id
 from .errors import CourseError
 from .grading import Outcome, Settings
 from .journal import Journal, Key, checks_digest, environment, seed_name
 from .judge.verdict import LessonVerdict
+from .members import BrokenPack, printable
 from .submission import Submission, read_submission
 
 Judge = Callable[[Iterable[Submission]], Iterator[Outcome]]

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .archive import BrokenPack, printable, quoted
 from .authoring.files import sha256, write_atomically
 from .authoring.layout import Lesson
 from .classroom import Classroom, blob_name, graded_lessons, student_id
 from .errors import CourseError
+from .members import BrokenPack, printable, quoted
 from .notebook import same_words
 from .packs import Found, find_packs, one_pack
 from .submission import (

@@ -38,7 +38,6 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets.config import Config
 
-from .archive import BrokenPack
 from .authoring.layout import ROOT, Lesson
 from .class_grading import ClassGrading
 from .classroom import Classroom, graded_lessons, shared, student_id
@@ -46,6 +45,7 @@ from .errors import CourseError
 from .gradebook import Gradebook
 from .grading import Settings, grade, local_pool
 from .judge.verdict import LessonVerdict
+from .members import BrokenPack
 from .notebook import restored, write_back
 from .projection import lay_autograded
 from .submission import Submission, read_submission

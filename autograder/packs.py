@@ -18,20 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from .archive import (
-    Archive,
-    BrokenPack,
-    Budget,
-    Entry,
-    Ignored,
-    Member,
-    Pack,
-    opened_zip,
-    printable,
-    read_one,
-    read_pack,
-    with_inner_zips,
-)
+from .archive import Archive, Entry, opened_zip, read_one, read_pack, with_inner_zips
+from .members import BrokenPack, Budget, Ignored, Member, Pack, printable
 from .submission import wanted
 
 MOODLE, CANVAS = "Moodle", "Canvas"

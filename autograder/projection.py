@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from .archive import BrokenPack
 from .authoring.files import PART, remove_parts, write_atomically
 from .authoring.layout import Lesson
 from .classroom import Classroom, graded_lessons
@@ -23,6 +22,7 @@ from .gradebook import Gradebook
 from .gradebook_rows import Entry
 from .journal import Grade, Journal
 from .judge.verdict import LessonVerdict
+from .members import BrokenPack
 from .notebook import Notebook, answers, graded_ids, restored, to_bytes, write_back
 from .submission import MODULES, TIMESTAMP, Submission, as_timestamp, read_submission, stub
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from .archive import BrokenPack
 from .authoring.files import write_atomically
 from .authoring.layout import ROOT, Lesson, find_lesson, solution_path, stub_path
 from .classroom import Classroom, blob_name, find_classroom, graded_lessons
@@ -26,6 +25,7 @@ from .export.rows import ByHand, Row, as_row
 from .export.table import as_csv
 from .journal import Grade, Journal
 from .late import FILE, DueDates, When, read_due_dates
+from .members import BrokenPack
 from .packs import CANVAS, MOODLE
 from .records import Record
 from .report.instructor import Findings, instructor_page

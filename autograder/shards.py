@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .archive import BrokenPack
 from .authoring.layout import Lesson
 from .class_grading import ClassGrading, Failure
 from .classroom import Classroom
 from .errors import CourseError
 from .grading import Settings
 from .journal import Journal, Key, checks_digest, environment, seed_name
+from .members import BrokenPack
 from .submission import Submission, read_submission
 
 

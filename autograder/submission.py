@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path, PurePosixPath
 
-from .archive import BrokenPack, Ignored, Member, Pack, quoted, read_one, read_pack
+from .archive import read_one, read_pack
 from .authoring.files import sha256
 from .authoring.layout import ROOT, Lesson, course_files, model_files
 from .classroom import Classroom, graded_lessons
+from .members import BrokenPack, Ignored, Member, Pack, quoted
 from .notebook import has_answers
 
 MODULES = "course_lib"

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from autograder.archive import BrokenPack
 from autograder.bank import SOLUTIONS
 from autograder.classroom import Classroom, graded_lessons, student_id
 from autograder.collect import Receipt
 from autograder.errors import CourseError
 from autograder.late import When, read_due_dates
 from autograder.lists import read_times
+from autograder.members import BrokenPack
 from autograder.simulate import Shares, Truth, hand_over, read_truth, simulate
 from autograder.simulate.packing import BREAKAGES
 from autograder.simulate.work import CRASHES, MIX, do_work, tasks

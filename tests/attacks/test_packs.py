@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder.archive import BrokenPack
 from autograder.classroom import Classroom, graded_lessons
 from autograder.collect import Receipt, collect
 from autograder.late import When, read_due_dates
+from autograder.members import BrokenPack
 from autograder.submission import read_handed, read_submission
 from course_lib.checks.kit import lessons
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from autograder import archive, cli
-from autograder.archive import BrokenPack
+from autograder import cli, members
 from autograder.classroom import Classroom, student_id
 from autograder.collect import Receipt, Refused, collect
 from autograder.errors import CourseError
+from autograder.members import BrokenPack
 from autograder.packs import platform_owner
 from autograder.submission import read_handed, read_submission
 from tests.grading.conftest import WHEN
@@ -538,7 +538,7 @@ def test_a_folder_that_is_deep_or_crowded_is_no_trouble(
         here = here / "d"
         here.mkdir()
     assert any(thing.why == "too deep" for thing in read_handed(folder).ignored)
-    monkeypatch.setattr(archive, "MEMBERS", 50)
+    monkeypatch.setattr(members, "MEMBERS", 50)
     write_folder(folder, {f"n/{number}": b"" for number in range(60)})
     with pytest.raises(BrokenPack, match="more than 50 files"):
         read_handed(folder)

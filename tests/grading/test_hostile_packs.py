@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 from rich.console import Console
 
-from autograder import archive
-from autograder.archive import BrokenPack, Member, Pack, quoted, read_pack
+from autograder import archive, members
+from autograder.archive import read_pack
 from autograder.authoring.layout import ROOT
 from autograder.authoring.strip import strip
 from autograder.classroom import Classroom, find_classroom, graded_lessons
@@ -23,6 +23,7 @@ from autograder.collect import Receipt, Refused, collect
 from autograder.errors import CourseError
 from autograder.grade_commands import Handover, run_collect, run_judge
 from autograder.judge.verdict import LessonVerdict, Verdict
+from autograder.members import BrokenPack, Member, Pack, quoted
 from autograder.packs import platform_owner
 from autograder.submission import read_handed, read_submission, sort_out, stub, wanted
 from tests.attacks.scenes import forget_peak, peak
@@ -74,7 +75,7 @@ def test_zips_within_a_pack_share_what_may_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each by itself is small enough; together they would fill the memory."""
-    monkeypatch.setattr(archive, "TOTAL", 2 << 20)
+    monkeypatch.setattr(members, "TOTAL", 2 << 20)
     chance = random.Random(0)
     inner = [zipped((f"{n}.ipynb", chance.randbytes(1 << 18))) for n in range(6)]
     whole = zipped(*((f"{n}.zip", data) for n, data in enumerate(inner)))
@@ -86,7 +87,7 @@ def test_zips_within_a_pack_share_what_may_be_read(
 def test_zips_within_a_pack_share_the_number_of_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MEMBERS", 50)
+    monkeypatch.setattr(members, "MEMBERS", 50)
     inner = zipped(*((f"{n}.txt", b"") for n in range(15)))
     write_folder(tmp_path / "mallory", {**work(), **{f"{n}.zip": inner for n in range(4)}})
     with pytest.raises(BrokenPack, match="more than 50 files"):
@@ -156,7 +157,7 @@ def test_a_list_that_is_said_to_be_huge_is_not_read(tmp_path: Path) -> None:
     whole = zipped(("course_lib/top_k.py", STUB))
     end = whole.rfind(b"PK\x05\x06")
     tail = bytearray(whole[end:])
-    size = archive.MEMBERS * archive.LONGEST_ENTRY + 1
+    size = members.MEMBERS * archive.LONGEST_ENTRY + 1
     struct.pack_into("<II", tail, 12, size, 0)
     path = tmp_path / "mallory.zip"
     with path.open("wb") as file:
