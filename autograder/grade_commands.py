@@ -28,16 +28,18 @@ from rich.text import Text
 
 from .authoring.files import write_atomically
 from .authoring.layout import Lesson, find_lesson
-from .class_grading import ClassGrading, Judge, Move, Report, Standing, Work
+from .class_grading import ClassGrading, Failure, Judge, Move, Report, Standing, Work
 from .classroom import Classroom, find_classroom, graded_lessons
 from .collect import Receipt, collect, remove_arriving
 from .errors import CourseError
+from .export.cells import number, safe, write_table
 from .grading import Outcome, Settings, grade_locally
 from .journal import Journal
 from .judge.verdict import LessonVerdict
 from .late import FILE, read_due_dates, told_moment
 from .lists import read_roster, read_times
 from .packs import MOODLE
+from .report.page import plural
 from .submission import Submission, read_handed
 from .verdict_cells import told
 
@@ -172,9 +174,7 @@ def run_grade(console: Console, wishes: Wishes) -> None:
         )
     if not report.committed:
         console.print("no grade was moved; the new verdicts wait for the next --regrade")
-    for failure in report.failures:
-        told = f"{failure.student}, {failure.lesson}: {failure.why}"
-        console.print(f"[bold]not graded[/] {escape(told)}")
+    _show_failures(console, report.failures)
     if report.failures:
         count = len(report.failures)
         raise CourseError(
@@ -199,8 +199,10 @@ def _judge(
 
         def confirm(moves: list[Move]) -> bool:
             live.stop()
-            _show_moves(console, moves)
-            return wishes.yes or typer.confirm(f"Move {len(moves)} grades?")
+            path = grading.classroom.kept / "moves.csv"
+            _write_moves(path, moves)
+            _show_moves(console, moves, path)
+            return wishes.yes or typer.confirm(f"Move {plural(len(moves), 'grade')}?")
 
         # without work no process is started
         return grading.run(work, judge if count else _nothing, confirm=confirm, done=live.done)
@@ -349,7 +351,7 @@ def _items(lesson: str, checks: Mapping[str, Counter[str]]) -> Table:
     return table
 
 
-def _show_moves(console: Console, moves: Sequence[Move]) -> None:
+def _show_moves(console: Console, moves: Sequence[Move], path: Path) -> None:
     table = Table(title="Grades that would move", box=None, title_justify="left")
     for column in ("student", "lesson", "points", "checks"):
         table.add_column(column)
@@ -357,5 +359,27 @@ def _show_moves(console: Console, moves: Sequence[Move]) -> None:
         points = f"{move.before:g} -> {move.after:g}"
         table.add_row(escape(move.student), move.lesson, points, "; ".join(move.changes))
     console.print(table)
-    if len(moves) > SHOWN:
-        console.print(f"and {len(moves) - SHOWN} more")
+    up = sum(move.after > move.before for move in moves)
+    down = sum(move.after < move.before for move in moves)
+    console.print(f"{up} up, {down} down, {len(moves) - up - down} as before in points")
+    console.print(f"all of them: {escape(str(path))}")
+
+
+def _write_moves(path: Path, moves: Sequence[Move]) -> None:
+    """All moves as a table, for a screen shows the first of them."""
+    rows = [("student", "lesson", "before", "after", "checks")]
+    for move in moves:
+        points = (number(move.before), number(move.after))
+        rows.append((safe(move.student), move.lesson, *points, safe("; ".join(move.changes))))
+    write_atomically(path, write_table(rows, bom=True))
+
+
+def _show_failures(console: Console, failures: Sequence[Failure]) -> None:
+    """A line for each cause, with those whose submission could not be graded for it."""
+    causes: dict[tuple[str, str], list[str]] = {}
+    for failure in failures:
+        causes.setdefault((failure.lesson, failure.why), []).append(failure.student)
+    for (lesson, why), students in causes.items():
+        more = f" and {len(students) - SHOWN:,} more" if len(students) > SHOWN else ""
+        told = f"{', '.join(students[:SHOWN])}{more}, {lesson}: {why}"
+        console.print(f"[bold]not graded[/] {escape(told)}")

@@ -19,6 +19,7 @@ from autograder import journal
 from autograder.class_grading import ClassGrading
 from autograder.classroom import Classroom
 from autograder.errors import CourseError
+from autograder.export.cells import read_table
 from autograder.grading import Settings, grade, grade_locally
 from autograder.journal import Journal
 from autograder.submission import as_timestamp, read_submission
@@ -281,6 +282,9 @@ def test_changed_checks_move_nobody_until_a_regrade_is_confirmed(
     assert (
         "15 -> 14" in said and "top_k-off 1 -> 0" in said and "blank" not in said.split("0 gr")[0]
     )
+    assert "0 up, 1 down, 0 as before in points" in said
+    table = read_table((classroom.kept / "moves.csv").read_bytes())
+    assert table[1:] == [["a", "top_k", "15", "14", "top_k-off 1 -> 0"]]
     assert "no grade was moved" in said
     assert dump(classroom.root) == before
 
@@ -330,7 +334,7 @@ def test_one_in_ten_is_broken_and_all_others_are_graded(
     with pytest.raises(CourseError, match="2 submissions could not be graded"):
         run()
     said = run.said  # type: ignore[attr-defined]
-    assert "s03, top_k: too large: course_lib/top_k.py has more than 1 MiB" in said
+    assert "s03, s11, top_k: too large: course_lib/top_k.py has more than 1 MiB" in said
     assert "18 graded" in said
     assert scores(classroom.root).keys() == {f"s{n:02}" for n in range(20)} - {"s03", "s11"}
 
