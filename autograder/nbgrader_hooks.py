@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache
 from html import unescape
@@ -32,6 +33,7 @@ import nbgrader.exchange.default.release_feedback
 import nbgrader.utils
 from jinja2 import pass_context
 from nbconvert.exporters import HTMLExporter, NotebookExporter
+from nbgrader.apps import NbGraderAPI
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
@@ -48,7 +50,7 @@ from .judge.verdict import LessonVerdict
 from .members import BrokenPack
 from .notebook import restored, write_back
 from .projection import lay_autograded
-from .submission import Submission, read_submission
+from .submission import Submission, read_submission, read_timestamp
 
 _HERE = __name__
 _ORIGINALS = SimpleNamespace(
@@ -223,6 +225,8 @@ def _submission(course: CourseDirectory, student: str, lesson: Lesson) -> Submis
 def _patch(root: Path) -> None:
     Autograde.init_notebooks = init_notebooks
     Autograde.init_assignment = init_assignment
+    CourseDirectory.get_existing_timestamp = get_existing_timestamp
+    NbGraderAPI.get_submitted_timestamp = get_submitted_timestamp
     if glob.escape(str(root)) != str(root):
         _let_brackets_be(str(root))
 
@@ -264,6 +268,25 @@ def init_assignment(self: Autograde, assignment_id: str, student_id: str) -> Non
         _ORIGINALS.init_assignment(self, assignment_id, student_id)
     folder = Path(self._format_dest(assignment_id, student_id))
     lay_autograded(folder, _classroom(self.coursedir), submission, None)
+
+
+def get_existing_timestamp(self: CourseDirectory, dest_path: str) -> datetime | None:
+    """The time in a submission's folder, which came from a student through the exchange.
+
+    nbgrader's own stops at what is no time: the command for whoever comes after, and formgrader's
+    list for everybody.
+    """
+    moment = read_timestamp(Path(dest_path))
+    return None if moment is None else moment.replace(tzinfo=None)
+
+
+def get_submitted_timestamp(
+    self: NbGraderAPI, assignment_id: str, student_id: str
+) -> datetime | None:
+    """The same for formgrader."""
+    course = self.coursedir
+    folder = course.format_path(course.submitted_directory, student_id, assignment_id)
+    return get_existing_timestamp(course, folder)
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def read_submission(classroom: Classroom, student: str, lesson: Lesson) -> Submi
     folder = classroom.submission(student, lesson)
     handed = read_handed(folder)
     notebook = handed.notebooks.get(lesson.name)
-    received = _timestamp(folder / TIMESTAMP)
+    received = read_timestamp(folder)
     return Submission(
         student=student,
         lesson=lesson.name,
@@ -209,12 +209,12 @@ def _own_names() -> frozenset[str]:
 # --- time ---
 
 
-def _timestamp(path: Path) -> datetime | None:
+def read_timestamp(folder: Path) -> datetime | None:
     """The time in nbgrader's file, in UTC; None where there is none or it cannot be read."""
     from nbgrader.utils import parse_utc
 
     try:
-        told = read_one(path)
+        told = read_one(folder / TIMESTAMP)
         if len(told) > LONGEST_TIMESTAMP:
             return None
         moment: datetime = parse_utc(told.decode().strip())

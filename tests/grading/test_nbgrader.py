@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -236,6 +237,22 @@ def test_another_assignment_is_not_graded_unjudged(classroom: Classroom, api: Nb
     done = api.autograde("homework", "right")
     assert not done["success"]
     assert "homework is no lesson of this course" in done["log"]
+
+
+@pytest.mark.parametrize("told", [b"tomorrow", b"\xff", b"24h" + b"1" * 30 + b"ESTe", b"1" * 10**6])
+def test_a_time_that_is_none_hides_nobody_from_formgrader(
+    classroom: Classroom, hand_in: HandIn, api: NbGraderAPI, told: bytes
+) -> None:
+    """Through nbgrader's exchange comes whatever a student's account wrote."""
+    hand_in("right", work())
+    hand_in("mallory", work())
+    (classroom.submission("mallory", LESSON) / "timestamp.txt").write_bytes(told)
+    begin = time.process_time()
+    times = {found["student"]: found["timestamp"] for found in api.get_submissions(LESSON.slug)}
+    assert time.process_time() - begin < 5
+    assert times == {"right": WHEN.replace(tzinfo=None).isoformat(), "mallory": None}
+    autograde(api, "mallory")
+    assert scores(classroom.root) == {"mallory": 15.0}
 
 
 def test_a_folder_whose_name_is_markup_gets_into_no_page(
