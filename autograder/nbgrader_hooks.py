@@ -13,26 +13,22 @@ from __future__ import annotations
 import atexit
 import glob
 import os
-import re
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache
-from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import bleach
 import nbformat
 import nbgrader.apps.api
 import nbgrader.converters.base
 import nbgrader.exchange.default.release_feedback
 import nbgrader.utils
-from jinja2 import pass_context
-from nbconvert.exporters import HTMLExporter, NotebookExporter
+from nbconvert.exporters import NotebookExporter
 from nbgrader.apps import NbGraderAPI
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
@@ -50,36 +46,12 @@ from .judge.verdict import LessonVerdict
 from .members import BrokenPack
 from .notebook import restored, write_back
 from .projection import lay_autograded
+from .safe_markdown import safe_markdown
 from .submission import Submission, read_submission, read_timestamp
 
 _HERE = __name__
 _ORIGINALS = SimpleNamespace(
     init_notebooks=Autograde.init_notebooks, init_assignment=Autograde.init_assignment
-)
-
-# what a written answer may hold once markdown has become HTML
-_TAGS = bleach.ALLOWED_TAGS | {
-    *("p", "br", "hr", "pre", "div", "span", "img", "details", "summary", "sub", "sup", "del", "s"),
-    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "dl", "dt"),
-    *("dd",),
-}
-_ATTRIBUTES = {
-    # data: is for pictures alone, a link to it would be a page of the student's
-    "a": lambda tag, name, value: (
-        name == "title" or (name == "href" and "data:" not in unescape(value).lower())
-    ),
-    "img": lambda tag, name, value: (
-        name in ("alt", "title") or (name == "src" and value.startswith("data:image/"))
-    ),
-    "th": ["align"],
-    "td": ["align"],
-}
-# formulas are drawn by MathJax, which knows commands that make links and name elements. A browser
-# reads a backslash in each of these ways, and a command ends where its letters do
-_MATHJAX = re.compile(
-    r"(?:\\|&#0*92;?|&#x0*5c;?|&bsol;)"
-    r"(?=(?:href|cssId|class|style|require|unicode|url|mmlToken|bbox|texttip|mathtip)(?![A-Za-z]))",
-    re.IGNORECASE,
 )
 
 
@@ -96,7 +68,7 @@ def configure(c: Config, file: str, course_id: str) -> None:
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
-    c.HTMLExporter.filters = {"markdown2html": f"{_HERE}.safe_markdown"}
+    c.HTMLExporter.filters = {"markdown2html": f"{safe_markdown.__module__}.safe_markdown"}
     if shared(root):
         # several accounts grade one class: each may change what another has made
         c.CourseDirectory.groupshared = True
@@ -144,28 +116,6 @@ class WriteVerdict(NbGraderPreprocessor):
         verdict = verdict_on(_classroom(course), _submission(course, told["student"], lesson))
         write_back(nb, {check.id: check for check in verdict.checks})
         return nbformat.from_dict(nb), resources
-
-
-@pass_context
-def safe_markdown(context: Any, source: str) -> str:
-    """Markdown as HTML for formgrader and feedback, without scripts: a student wrote it."""
-    exporter = HTMLExporter(exclude_anchor_links=True)
-    pictures = Pictures(context.get("cell", {}).get("attachments", {}))
-    page = exporter.markdown2html({"cell": {"attachments": pictures}}, source)
-    clean: str = bleach.clean(
-        page, tags=_TAGS, attributes=_ATTRIBUTES, protocols={"http", "https", "mailto", "data"}
-    )
-    return _MATHJAX.sub("", clean)
-
-
-class Pictures(dict[str, dict[str, str]]):
-    """A cell's pictures by name; one that is missing is empty, and costs nobody the whole page."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __missing__(self, name: str) -> dict[str, str]:
-        return {"image/png": ""}
 
 
 # --- the verdict ---

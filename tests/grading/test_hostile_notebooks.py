@@ -13,9 +13,9 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.filters.markdown_mistune import InvalidNotebook
 from traitlets.config import Config
 
-from autograder.nbgrader_hooks import safe_markdown
 from autograder.notebook import LONGEST_SOURCE, answers, restored
 from autograder.projection import shown
+from autograder.safe_markdown import safe_markdown
 from tests.attacks.scenes import forget_peak, peak
 from tests.grading import fake
 from tests.grading.packs import ANSWER, LESSON, REFERENCE, answered
@@ -28,7 +28,7 @@ def as_page(data: bytes) -> str:
     verdict = fake.judge({"top_k": REFERENCE}, "top_k", b"", "reference", True)
     book = shown(LESSON, data, verdict.lessons["top_k"]).notebook
     config = Config()
-    config.HTMLExporter.filters = {"markdown2html": "autograder.nbgrader_hooks.safe_markdown"}
+    config.HTMLExporter.filters = {"markdown2html": "autograder.safe_markdown.safe_markdown"}
     exporter = HTMLExporter(config=config, template_name="classic")
     page, _ = exporter.from_notebook_node(nbformat.from_dict(book))
     return str(page)
