@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import hmac
 import importlib
-import inspect
 import random
 import signal
 import time
@@ -30,10 +29,20 @@ from course_lib.checks.kit import (
 )
 from course_lib.given.lessons import number
 
+from .evidence import (
+    AS_DISTRIBUTIONS,
+    MOST_CALLS,
+    Found,
+    Sides,
+    distributions,
+    try_call,
+    try_session,
+)
+from .evidence import verdict as is_table
 from .points import Babble, Groups, only_with_answers, root, shown_by_drawn_inputs
-from .proxy import Asked, Student
+from .proxy import Student
 from .sandbox import Child, Ended, SandboxError, WarmParent
-from .twins import right_and_wrong
+from .twins import AskedCall, Session
 from .verdict import CheckVerdict, LessonVerdict, Verdict
 from .wire import Channel, Closed, TooLate, WireError
 
@@ -43,7 +52,8 @@ LONGEST_LESSON = 150.0  # seconds for all checks of a lesson: many slow ones are
 MOST_RUINOUS = 3  # after so many checks that end in RUINOUS a function is not called again
 RUINOUS = ("timed out", "out of memory")
 OUT_OF_CPU_TIME = getattr(signal, "SIGXCPU", None)
-TURNS = 3  # twins of one call, where a check has few
+# who does not come to an end where nothing is printed has no answer there
+NO_ANSWER = Found(wrong=1, wrong_by_insight=1)
 MOST_LOST = 3  # children that may be lost with their warm parent
 LONGEST_MESSAGE = 3_000
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")
@@ -103,10 +113,11 @@ class Trial:
         self.uses: dict[str, set[str]] = {}
         self.disguised: set[str] = set()  # checks whose examples were moved by a hair
         self.shown: set[str] = set()  # functions that give right answers, examples aside
-        self.twins: dict[str, dict[str, tuple[int, int]]] = {}  # what is known of each function
+        self.twins: dict[str, dict[str, list[Found]]] = {}  # what is known of each function
         self.tables: set[str] = set()  # checks whose printed examples alone are right
         self.ends = time.monotonic() + LONGEST_LESSON
-        self.asked: dict[str, list[Asked]] = {}  # the calls that printed examples make
+        self.asked: dict[str, list[AskedCall]] = {}  # the calls that printed examples make
+        self.sessions: dict[str, list[tuple[str, Session]]] = {}  # and the lives of their objects
 
     def verdict(self) -> LessonVerdict:
         if self.lesson not in self.files:
@@ -201,6 +212,7 @@ class Trial:
             self.disguised.add(check.id)
         if not as_in_notebook and not check.draws and not check.hidden:
             self.asked[check.id] = seat.student.asked
+            self.sessions[check.id] = seat.student.sessions
         fault = seat.student.fault or (broken if isinstance(broken, WireError) else None)
         if fault is not None:
             cause = self.end(seat, fault)
@@ -258,7 +270,9 @@ class Trial:
         """Whether a function is right on more than what is printed in the visible checks: on twins
         of their calls or, where these have none, on numbers that were moved by a hair.
         """
-        right, wrong = map(sum, zip((0, 0), *self.try_twins(function).values(), strict=True))
+        found = [one for check in self.try_twins(function).values() for one in check]
+        right = sum(one.right_by_insight for one in found)
+        wrong = sum(one.wrong_by_insight for one in found)
         if right or wrong:
             # of an example of three numbers the nearest may be the right one, by luck
             is_shown = 4 * right >= wrong
@@ -269,57 +283,78 @@ class Trial:
         return any(v.passed and v.id in moved and root(v) == function for v in verdicts)
 
     def find_tables(self, verdicts: list[CheckVerdict]) -> set[str]:
-        """The passed checks whose printed examples are right while most of their twins are wrong.
+        """The passed checks with a printed example that is right while most of its twins are not.
 
         Looked at are functions that were wrong on a drawn input: a right one is no table.
         """
         drawn = self.checks.secret
         wrong = {root(v) for v in verdicts if v.id in drawn and not v.passed} & self.shown
-        passed = {v.id for v in verdicts if v.passed} - self.checks.manners
-        tried = [found for function in sorted(wrong) for found in self.try_twins(function).items()]
+        passed = {v.id for v in verdicts if v.passed}
         return {
             check
-            for check, (right, wrong) in tried
-            if check in passed and wrong > right and wrong + right > 2
+            for function in sorted(wrong)
+            for check, found in self.try_twins(function).items()
+            if check in passed and is_table(found, manners=check in self.checks.manners)
         }
 
-    def try_twins(self, function: str) -> dict[str, tuple[int, int]]:
-        """On how many twins of a check's printed examples a function is right, on how many not."""
+    def try_twins(self, function: str) -> dict[str, list[Found]]:
+        """What came of the twins of a function's printed calls, check by check."""
         if function not in self.twins:
             self.twins[function] = self.ask_twins(function)
         return self.twins[function]
 
-    def ask_twins(self, function: str) -> dict[str, tuple[int, int]]:
-        asked = {
-            check.id: [(args, kwargs) for name, args, kwargs in calls if name == function]
-            for check in self.checks.visible
-            if (calls := self.asked.get(check.id))
-        }
-        reference = getattr(importlib.import_module(f"solutions.{self.lesson}"), function)
-        if not any(asked.values()) or inspect.isclass(reference):
-            return {}
-        found = dict.fromkeys(asked, (0, 0))
-        with Seat(self.parent, self.served) as seat:
-            if self.load(seat) is not None:
-                return {}
-            try:
-                for check, made in asked.items():
-                    seat.allow(min(SECONDS, self.ends - time.monotonic()))
-                    seat.student.begin(self.seed(check, "child"))
-                    student = getattr(seat.student.module(), function)
-                    babble = getattr(Babble(), function)
-                    right = wrong = 0
-                    for turn in range(TURNS):
-                        seed = self.seed(check, "twins", str(turn))
-                        more = right_and_wrong(made, student, reference, babble, seed)
-                        right, wrong = right + more[0], wrong + more[1]
-                        if right + wrong > 2:
-                            break
-                    found[check] = right, wrong
-            except WireError:
-                found[check] = 0, 1
-            finally:
-                seat.student.modes.reset()
+    def ask_twins(self, function: str) -> dict[str, list[Found]]:
+        waiting: list[tuple[Check, AskedCall | Session]] = []
+        for check in self.checks.visible:
+            asked: list[AskedCall | Session] = []
+            asked += [call for call in self.asked.get(check.id, []) if call[0] == function]
+            asked += [life for name, life in self.sessions.get(check.id, []) if name == function]
+            waiting += [(check, one) for one in asked[:MOST_CALLS]]
+        found: dict[str, list[Found]] = {}
+        lost = 0
+        while waiting and lost < MOST_RUINOUS:
+            with Seat(self.parent, self.served) as seat:
+                if self.load(seat) is not None:
+                    break
+                while waiting and not seat.is_over:
+                    check, example = waiting.pop(0)
+                    try:
+                        one = self.ask_twin(function, check, example, seat)
+                    except WireError:
+                        one = NO_ANSWER
+                        lost += 1
+                        seat.stop()
+                    found.setdefault(check.id, []).append(one)
+        for check, _ in waiting:
+            found.setdefault(check.id, []).append(NO_ANSWER)
+        return found
+
+    def ask_twin(
+        self, function: str, check: Check, asked: AskedCall | Session, seat: Seat
+    ) -> Found:
+        reference = importlib.import_module(f"solutions.{self.lesson}")
+        seat.allow(min(SECONDS, self.ends - time.monotonic()))
+        seat.student.begin(self.seed(check.id, "child"))
+        sides = Sides(
+            getattr(seat.student.module(), function),
+            getattr(reference, function),
+            getattr(Babble(), function),
+            distributions if function in AS_DISTRIBUTIONS else check.remember,
+            getattr(reference, "KVCache", None),
+        )
+
+        def seeds(purpose: str) -> int:
+            return self.seed(check.id, purpose)
+
+        try:
+            if isinstance(asked, list):
+                found = try_session(asked, sides, seeds)
+            else:
+                found = try_call(asked, sides, seeds)
+        finally:
+            seat.student.modes.reset()
+        if seat.student.fault is not None:
+            raise seat.student.fault
         return found
 
     def seed(self, *purpose: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import inspect
 from collections.abc import Callable, Iterator
 from traceback import FrameSummary
@@ -14,16 +15,19 @@ from course_lib.checks.load import COURSE_LIB
 from course_lib.checks.record import snapshot
 
 from .costs import Account
+from .evidence import Lived
 from .peer import Peer
+from .twins import AskedCall, Session
 from .wire import Channel, ProtocolError, WireError, a_list, a_name, a_public_name, clean
 
 # what a learner's code may do with the driver's objects; the checks' own books are no part of it
 CONSTANT = ("block_size", "vocab_size", "n_layers", "n_heads", "head_dim")
 READABLE = {*CONSTANT, "training", "length"}
 CALLABLE = {None, "eval", "train", "encode", "decode", "append", "attend", "reset"}
-Asked = tuple[str, tuple[Any, ...], dict[str, Any]]  # a function's name and what it was called on
+LIVED = ("append", "attend", "length", "reset")  # what is noted of an object's life
 MOST_NAMES = 200  # of a module, of a class, of a function's parameters
 LONGEST_MESSAGE = 4_000
+MOST_NOTES = 1000  # of an object's life
 NOISE = 5e-5  # the width of the disguise of a number, relative to it
 
 
@@ -42,7 +46,8 @@ class Student(Peer):
         self.fault: WireError | None = None  # why the conversation ended, if it did
         self.noise: int | None = None  # the seed of the disguise of inputs, if they get one
         self.account = Account()  # what the learner's code had the driver set aside in this check
-        self.asked: list[Asked] = []  # the calls of this check
+        self.asked: list[AskedCall] = []  # the calls of this check
+        self.sessions: list[tuple[str, Session]] = []  # class and life of each object of this check
         self.is_disguised = False  # whether a call of this check got numbers that it does not print
 
     def ask(
@@ -92,7 +97,7 @@ class Student(Peer):
         """
         self.noise = noise
         self.is_disguised = False
-        self.asked = []
+        self.asked, self.sessions = [], []
         self.account = Account()
         self.forget()
         self.modes.reset()
@@ -123,10 +128,13 @@ class Student(Peer):
         body: dict[str, Any] = {m: child_method(m, takes) for m, takes in methods.items()}
 
         def init(made: ChildObject, *args: Any, **kwargs: Any) -> None:
+            session: Session = [("__init__", *snapshot_all(args, kwargs))]
+            self.sessions.append((name, session))
             known = self.ask("call", name, None, args, kwargs)
             if not isinstance(known, ChildObject):
                 raise ProtocolError("a class made no object")
             ChildObject.__init__(made, self, known._number)
+            made._session = session
 
         body["__init__"] = init
         body["__signature__"] = signature(names)
@@ -228,7 +236,15 @@ HARMLESS = {
 
 
 def snapshot_all(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    return tuple(map(snapshot, args)), {name: snapshot(value) for name, value in kwargs.items()}
+    return tuple(map(as_it_is, args)), {name: as_it_is(value) for name, value in kwargs.items()}
+
+
+def as_it_is(value: Any) -> Any:
+    """A value as it is now; of an object of the learner's what it was asked so far."""
+    if isinstance(value, ChildObject):
+        return Lived(list(value._session))
+    # an iterator over a list is used up by the call
+    return copy.copy(value) if type(value) is type(iter([])) else snapshot(value)
 
 
 class ChildObject:
@@ -236,6 +252,7 @@ class ChildObject:
 
     def __init__(self, student: Student, number: int) -> None:
         self._student, self._number = student, number
+        self._session: Session = []  # its life, if a check has made it
 
     def _number_of(self) -> int:
         return self._number
@@ -247,7 +264,12 @@ class ChildObject:
         # the books of toy models and recorders are no business of the learner's objects
         if name.startswith("_") or name in ("footprint", "title"):
             raise AttributeError(name)
+        self._note(name)
         return self._student.ask("get", self, name)
+
+    def _note(self, name: str, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
+        if name in LIVED and len(self._session) < MOST_NOTES:
+            self._session.append((name, *snapshot_all(args, kwargs or {})))
 
 
 class ChildIterator(ChildObject):
@@ -265,6 +287,7 @@ class ChildIterator(ChildObject):
 
 def child_method(name: str, names: list[str]) -> Callable[..., Any]:
     def method(self: ChildObject, *args: Any, **kwargs: Any) -> Any:
+        self._note(name, args, kwargs)
         return self._student.ask("call", self, name, args, kwargs)
 
     method.__name__ = name
