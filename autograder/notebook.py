@@ -104,7 +104,9 @@ def restored(lesson: Lesson, data: bytes | None) -> tuple[Notebook, list[str]]:
         handed = cells_of(data)
     except ValueError as error:
         note = f"the notebook is broken ({error}): the released one stands for it"
-        return deepcopy(original), [note]
+        why = f"the notebook that was handed in cannot be read: {error}"
+        cells = [_missing(cell, why) for cell in original["cells"]]
+        return {**deepcopy({**original, "cells": []}), "cells": cells}, [note]
     graded = {cell["id"]: cell for cell in original["cells"] if _grading(cell)}
     chosen = _chosen(handed, graded)
     cells, notes = _in_their_order(handed, chosen, graded)
@@ -282,6 +284,16 @@ def _plain(cell: Cell, index: int) -> dict[str, Any]:
     return plain
 
 
+def _missing(own: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """A released cell. In the place of an answer stands why there is none: a person has to look,
+    as what was written may be in another cell, or in a file that can be mended.
+    """
+    cell: dict[str, Any] = deepcopy(dict(own))
+    if _is_answer(own):
+        cell["source"] = f"*({why})*"
+    return cell
+
+
 def _insert_missing(
     cells: list[dict[str, Any]], original: list[dict[str, Any]], notes: list[str]
 ) -> None:
@@ -292,6 +304,6 @@ def _insert_missing(
         if there:
             place = there[0] + 1
             continue
-        cells.insert(place, deepcopy(own))
+        cells.insert(place, _missing(own, "this cell is not in the notebook that was handed in"))
         notes.append(f"{own['id']} was missing, and is as released again")
         place += 1

@@ -31,9 +31,10 @@ _ATTRIBUTES = {
     "td": ["align"],
 }
 # formulas are drawn by MathJax, which knows commands that make links and name elements. A browser
-# reads a backslash in each of these ways, and a command ends where its letters do
+# reads a backslash in each of these ways, a command ends where its letters do, and of two
+# backslashes before one both have to go
 _MATHJAX = re.compile(
-    r"(?:\\|&#0*92;?|&#x0*5c;?|&bsol;)"
+    r"(?:\\|&#0*92;?|&#x0*5c;?|&bsol;)+"
     r"(?=(?:href|cssId|class|style|require|unicode|url|mmlToken|bbox|texttip|mathtip)(?![A-Za-z]))",
     re.IGNORECASE,
 )

@@ -18,7 +18,7 @@ from autograder.projection import shown
 from autograder.safe_markdown import safe_markdown
 from tests.attacks.scenes import forget_peak, peak
 from tests.grading import fake
-from tests.grading.packs import ANSWER, LESSON, REFERENCE, answered
+from tests.grading.packs import ANSWER, LESSON, REFERENCE, answered, notebook
 
 WRITTEN = "top_k-written"
 
@@ -80,7 +80,9 @@ class Reader(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
 
-@pytest.mark.parametrize("backslash", ["\\", "&#92;", "&#092;", "&#x5c;", "&#X5C;", "&bsol;"])
+@pytest.mark.parametrize(
+    "backslash", ["\\", "\\\\", "\\&#92;", "&#92;", "&#092;", "&#x5c;", "&#X5C;", "&bsol;"]
+)
 @pytest.mark.parametrize(
     "command", ["href{javascript:alert(1)}{x}", "cssId{score}{x}", "href_{a}b"]
 )
@@ -196,3 +198,27 @@ def test_a_long_text_of_brackets_is_a_notebook_all_the_same() -> None:
     told["cells"][0]["source"] = "[[0.1, 0.2], " * 20_000
     book, _ = restored(LESSON, json.dumps(told).encode())
     assert answers(LESSON, book) == {WRITTEN: ANSWER.decode()}
+
+
+@pytest.mark.parametrize("how", ["deleted", "broken", "of another format"])
+def test_an_answer_that_cannot_be_found_is_for_a_person_to_look_for(how: str) -> None:
+    """It got zero points, as if nobody had written anything."""
+    told = json.loads(answered())
+    if how == "deleted":
+        told["cells"] = [cell for cell in told["cells"] if cell["id"] != WRITTEN]
+        told["cells"].append({"cell_type": "markdown", "metadata": {}, "source": ANSWER.decode()})
+    data = {"deleted": json.dumps(told), "broken": "{" + json.dumps(told)}.get(how, "[]").encode()
+    verdict = fake.judge({"top_k": REFERENCE}, "top_k", b"", "reference", True).lessons["top_k"]
+    result = shown(LESSON, data, verdict)
+    assert result.scores[WRITTEN] is None
+    assert sum(score or 0.0 for score in result.scores.values()) == verdict.score
+    assert "handed in" in (answers(LESSON, result.notebook)[WRITTEN] or "")
+    page = as_page(data)
+    assert "handed in" in page
+    assert (ANSWER.decode() in page) == (how == "deleted")
+
+
+def test_an_answer_that_was_left_blank_is_for_nobody() -> None:
+    verdict = fake.judge({"top_k": REFERENCE}, "top_k", b"", "reference", True).lessons["top_k"]
+    for data in (None, notebook()):
+        assert shown(LESSON, data, verdict).scores[WRITTEN] == 0.0

@@ -171,11 +171,14 @@ def test_graded_cells_are_the_released_ones_whatever_was_done_to_them(
     assert found.keys() == ours.keys()
     for name, cell in found.items():
         assert cell["metadata"] == ours[name]["metadata"]
-        assert cell["source"] == ours[name]["source"]
+        # where there is no answer, that is what stands in its place
+        assert cell["source"] == ours[name]["source"] or (
+            name == WRITTEN and "not in the notebook" in cell["source"]
+        )
     write_back(book, {})
     CheckCellMetadata().preprocess(nbformat.from_dict(book), {})
     nbformat.validate(nbformat.reads(to_bytes(book).decode(), as_version=4))
-    assert all(score == 0 for score in points(book).values())
+    assert not any(points(book).values())
 
 
 def test_missing_cells_come_back_in_their_places() -> None:
