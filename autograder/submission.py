@@ -27,6 +27,7 @@ YEARS = range(2000, 2200)  # in others nobody hands in: what is added to their e
 LONGEST_TIMESTAMP = 100  # bytes: a parser of dates takes minutes for a megabyte of digits
 OURS = "the course's own"
 STRANGE = "not a part of a submission"
+MOST_IGNORED = 1_000  # files in a receipt: each report reads the receipts of all
 # folders of an edition that hold files of a lesson's name, none of which is the learner's
 _OTHERS = {"checks", "given", "hidden", "known", "lessons", "solutions", "thorough"}
 
@@ -123,6 +124,10 @@ def sort_out(pack: Pack) -> Handed:
         own = any("/".join(parts[start:]) in known for start in range(len(parts)))
         handed.ignored.append(Ignored(thing.path, thing.why or (OURS if own else STRANGE)))
     handed.ignored.sort(key=lambda thing: thing.path)
+    if (more := len(handed.ignored) - MOST_IGNORED) > 0:
+        # the course's own files are known, and what is odd should be seen
+        handed.ignored.sort(key=lambda thing: thing.why == OURS)
+        handed.ignored[MOST_IGNORED:] = [Ignored(f"and {more} more", STRANGE)]
     return handed
 
 

@@ -170,6 +170,19 @@ def test_a_list_that_is_said_to_be_huge_is_not_read(tmp_path: Path) -> None:
     assert peak() - memory < MOST_MEMORY
 
 
+def test_a_receipt_is_no_list_of_twenty_thousand_files(
+    classroom: Classroom, tmp_path: Path
+) -> None:
+    """Reports read all receipts; one pack could make each of them megabytes longer."""
+    files = {f"{n:05}{'x' * 150}.txt": b"" for n in range(5_000)}
+    (tmp_path / "mallory.zip").write_bytes(zipped(("03_top_k.ipynb", answered()), *files.items()))
+    (receipt,) = take_in(classroom, tmp_path / "mallory.zip")
+    assert isinstance(receipt, Receipt)
+    (path,) = (classroom.kept / "receipts").rglob("*.json")
+    assert path.stat().st_size < 400_000
+    assert receipt.ignored[-1]["path"] == "and 4000 more"
+
+
 # --- names ---
 
 COMMANDS = "\x1b[2J\x1b]0;owned\x07\nzoe = top_k 0123456789ab\r\u202e\u2066"
