@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench import measure, report
+from tests.bench import measure, report, where
 
-SECTIONS = [*report.DECODE, "calls", "prefill", "context", "sampling", "training", "starting"]
+OTHERS = ["calls", "where", "prefill", "context", "sampling", "training", "starting"]
+SECTIONS = [*report.DECODE, *OTHERS]
 
 
 def main() -> None:
@@ -66,6 +67,7 @@ def section(name: str, rounds: int) -> Any:
         return measure.decoding(batch, threads, times)
     work = {
         "calls": measure.calls,
+        "where": lambda: where.the_time_goes(3),
         "prefill": lambda: measure.prefill_and_decode(rounds),
         "context": lambda: measure.context(rounds),
         "sampling": lambda: measure.sampling(rounds),

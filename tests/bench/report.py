@@ -106,6 +106,23 @@ def sections(found: dict[str, Any]) -> list[str]:
             cells=2,
         )
     )
+    kinds = list(found["where"][0]["ms"])
+    told.append(
+        table(
+            "## Where a step's time goes, sampled\n\nThe calls that work on many numbers are "
+            "torch's, whoever decodes. All else is small calls, and Python between them. Of "
+            "several runs each the shortest.",
+            "| batch | | " + ", ms | ".join(kinds) + ", ms |",
+            "---:",
+            [
+                f"| {r['batch']} | {r['name']} | "
+                + " | ".join(f"{r['ms'][kind]:.3g}" for kind in kinds)
+                + " |"
+                for r in found["where"]
+            ],
+            cells=2 + len(kinds),
+        )
+    )
     told.append(
         table(
             "## Prompt of 128 tokens, and 64 after it",

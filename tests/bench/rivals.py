@@ -36,8 +36,8 @@ def decoders(model: MiniGPT, batch: int, threads: int, folder: Path) -> dict[str
     """All that can make TOTAL - PROMPT sampled tokens a row, by name; ends are switched off."""
     ids, new = prompt_ids(batch), TOTAL - PROMPT
     found: dict[str, Work] = {
-        TRANSFORMERS: _transformers(model, ids, new, **KNOBS, do_sample=True),
-        "transformers, greedy": _transformers(model, ids, new, do_sample=False),
+        TRANSFORMERS: transformers(model, ids, new, **KNOBS, do_sample=True),
+        "transformers, greedy": transformers(model, ids, new, do_sample=False),
         OURS: lambda: generate(model, ids, new, **KNOBS),
         "the course, no filter": lambda: generate(model, ids, new),
         "the course, greedy": lambda: generate(model, ids, new, do_sample=False),
@@ -65,7 +65,8 @@ def decoders(model: MiniGPT, batch: int, threads: int, folder: Path) -> dict[str
     return found
 
 
-def _transformers(model: MiniGPT, ids: Tensor, new: int, **options: Any) -> Work:
+def transformers(model: MiniGPT, ids: Tensor, new: int, **options: Any) -> Work:
+    """Their `generate`, with the model's weights."""
     theirs = as_gpt2(model)
     theirs.generation_config.eos_token_id = None
     options |= {"attention_mask": torch.ones_like(ids), "pad_token_id": 0}
