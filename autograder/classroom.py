@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from traitlets.config import Config, PyFileConfigLoader
 
@@ -164,6 +165,16 @@ def shared(root: Path) -> bool:
 def graded_lessons() -> dict[str, Lesson]:
     """The lessons that have checks, by name."""
     return {lesson.name: lesson for lesson in lessons() if lesson.graded}
+
+
+def lesson_of(assignment: str) -> Lesson | None:
+    """The lesson that nbgrader calls so, None if it is none of the course's."""
+    return {lesson.slug: lesson for lesson in graded_lessons().values()}.get(assignment)
+
+
+def classroom_of(course: Any) -> Classroom:
+    """The class of nbgrader's CourseDirectory."""
+    return Classroom(Path(course.root), course.db_url, course.course_id, course.config)
 
 
 def student_id(text: str) -> str:

@@ -118,7 +118,7 @@ def collect(
                 names = " and ".join(quoted(Path(origin).name) for origin in claims[:3])
                 raise CourseError(f"{names} would be the same student's: rename one of them")
             moment = _moment(pack.student, received, times)
-            yield _take_in(classroom, pack, lesson, moment)
+            yield take_in(classroom, pack, lesson, moment)
         except CourseError as error:
             yield _refused(pack, str(error))
         except OSError as error:
@@ -162,9 +162,10 @@ def _moment(
     return times[student]
 
 
-def _take_in(
+def take_in(
     classroom: Classroom, pack: Found, lesson: Lesson | None, received: datetime
 ) -> Receipt:
+    """Take in one pack, under the id that it has. Raises CourseError, OSError."""
     student = pack.student
     handed = sort_out(pack.read())
     names, not_begun = _meant(handed, lesson)

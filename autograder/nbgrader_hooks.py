@@ -36,9 +36,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets.config import Config
 
+from . import exchange
 from .authoring.layout import ROOT, Lesson
 from .class_grading import ClassGrading
-from .classroom import Classroom, graded_lessons, shared, student_id
+from .classroom import Classroom, classroom_of, lesson_of, shared, student_id
 from .errors import CourseError
 from .gradebook import Gradebook
 from .grading import Settings, grade, local_pool
@@ -89,7 +90,7 @@ class SubmissionExporter(NotebookExporter):
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
     ) -> Any:
         told = (resources or {}).get("nbgrader", {})
-        lesson = _lesson(told.get("assignment", ""))
+        lesson = lesson_of(told.get("assignment", ""))
         autograde: Any = self.parent
         if lesson is None or not autograde._sanitizing:
             return super().from_filename(filename, resources=resources, **kw)
@@ -106,14 +107,14 @@ class WriteVerdict(NbGraderPreprocessor):
 
     def preprocess(self, nb: Any, resources: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         told = resources["nbgrader"]
-        lesson = _lesson(told["assignment"])
+        lesson = lesson_of(told["assignment"])
         if lesson is None:
             raise NbGraderException(
                 f"{told['assignment']} is no lesson of this course, and nothing else is graded "
                 "with its nbgrader_config.py"
             )
         course = self.parent.parent.coursedir
-        verdict = verdict_on(_classroom(course), _submission(course, told["student"], lesson))
+        verdict = verdict_on(classroom_of(course), _submission(course, told["student"], lesson))
         write_back(nb, {check.id: check for check in verdict.checks})
         return nbformat.from_dict(nb), resources
 
@@ -153,18 +154,9 @@ def _pool() -> ProcessPoolExecutor:
     return stack.enter_context(local_pool(1))
 
 
-def _lesson(assignment: str) -> Lesson | None:
-    lessons = {lesson.slug: lesson for lesson in graded_lessons().values()}
-    return lessons.get(assignment)
-
-
-def _classroom(course: CourseDirectory) -> Classroom:
-    return Classroom(Path(course.root), course.db_url, course.course_id, course.config)
-
-
 def _submission(course: CourseDirectory, student: str, lesson: Lesson) -> Submission:
     try:
-        return read_submission(_classroom(course), student, lesson)
+        return read_submission(classroom_of(course), student, lesson)
     except BrokenPack as error:
         raise CourseError(f"{student}, {lesson.slug}: {error}") from error
 
@@ -177,6 +169,7 @@ def _patch(root: Path) -> None:
     Autograde.init_assignment = init_assignment
     CourseDirectory.get_existing_timestamp = get_existing_timestamp
     NbGraderAPI.get_submitted_timestamp = get_submitted_timestamp
+    exchange.set_up()
     if glob.escape(str(root)) != str(root):
         _let_brackets_be(str(root))
 
@@ -184,11 +177,11 @@ def _patch(root: Path) -> None:
 def init_notebooks(self: Autograde) -> None:
     """Take every folder of a student for a submission, whether a notebook lies in it or not."""
     course = self.coursedir
-    lesson = _lesson(course.assignment_id)
+    lesson = lesson_of(course.assignment_id)
     if lesson is None:
         _ORIGINALS.init_notebooks(self)
         return
-    classroom = _classroom(course)
+    classroom = classroom_of(course)
     with Gradebook(classroom) as book:
         book.register(lesson)
     self.assignments, self.notebooks = {}, []
@@ -209,7 +202,7 @@ def init_notebooks(self: Autograde) -> None:
 
 def init_assignment(self: Autograde, assignment_id: str, student_id: str) -> None:
     """Copy what the judge reads, and nothing else: no weights, no links, no source over it."""
-    lesson = _lesson(assignment_id)
+    lesson = lesson_of(assignment_id)
     if lesson is None:
         _ORIGINALS.init_assignment(self, assignment_id, student_id)
         return
@@ -217,7 +210,7 @@ def init_assignment(self: Autograde, assignment_id: str, student_id: str) -> Non
     with _copying_nothing(self.coursedir):
         _ORIGINALS.init_assignment(self, assignment_id, student_id)
     folder = Path(self._format_dest(assignment_id, student_id))
-    lay_autograded(folder, _classroom(self.coursedir), submission, None)
+    lay_autograded(folder, classroom_of(self.coursedir), submission, None)
 
 
 def get_existing_timestamp(self: CourseDirectory, dest_path: str) -> datetime | None:

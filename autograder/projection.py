@@ -24,10 +24,17 @@ from .journal import Grade, Journal
 from .judge.verdict import LessonVerdict
 from .members import BrokenPack
 from .notebook import Notebook, answers, graded_ids, restored, to_bytes, write_back
-from .submission import MODULES, TIMESTAMP, Submission, as_timestamp, read_submission, stub
+from .submission import (
+    EXCHANGE_SECRET,
+    MODULES,
+    TIMESTAMP,
+    Submission,
+    as_timestamp,
+    read_submission,
+    stub,
+)
 
 BATCH = 50  # submissions in one transaction
-EXCHANGE_SECRET = "submission_secret.txt"  # nbgrader's
 LONGEST_SECRET = 1_000
 MARK = "verdict.txt"  # in the autograded folder: which verdict its notebook shows
 

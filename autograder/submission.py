@@ -23,6 +23,7 @@ from .notebook import has_answers
 
 MODULES = "course_lib"
 TIMESTAMP = "timestamp.txt"
+EXCHANGE_SECRET = "submission_secret.txt"  # by which nbgrader's exchange names feedback
 YEARS = range(2000, 2200)  # in others nobody hands in: what is added to their ends has no date
 LONGEST_TIMESTAMP = 100  # bytes: a parser of dates takes minutes for a megabyte of digits
 OURS = "the course's own"
@@ -208,7 +209,8 @@ def _own_names() -> frozenset[str]:
     files = [*course_files(), *model_files(), *ROOT.glob("LICENSE*")]
     names = {path.relative_to(ROOT).as_posix() for path in files}
     given = ("README.md", "constraints.txt", "course_launcher.py", "install.py", "pyproject.toml")
-    return frozenset({*names, *given, TIMESTAMP, ".course/edition.json", ".course/progress.json"})
+    theirs = (TIMESTAMP, EXCHANGE_SECRET)
+    return frozenset({*names, *given, *theirs, ".course/edition.json", ".course/progress.json"})
 
 
 # --- time ---

@@ -24,7 +24,7 @@ from autograder.authoring.layout import ROOT
 from autograder.authoring.strip import strip
 from autograder.classroom import Classroom, read_classroom
 from autograder.gradebook import Gradebook
-from autograder.projection import EXCHANGE_SECRET
+from autograder.submission import EXCHANGE_SECRET
 from tests.authoring.test_leaks import (
     canaries,
     claims_of_hidden_checks,
