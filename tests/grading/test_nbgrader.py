@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -247,9 +246,7 @@ def test_a_time_that_is_none_hides_nobody_from_formgrader(
     hand_in("right", work())
     hand_in("mallory", work())
     (classroom.submission("mallory", LESSON) / "timestamp.txt").write_bytes(told)
-    begin = time.process_time()
     times = {found["student"]: found["timestamp"] for found in api.get_submissions(LESSON.slug)}
-    assert time.process_time() - begin < 5
     assert times == {"right": WHEN.replace(tzinfo=None).isoformat(), "mallory": None}
     autograde(api, "mallory")
     assert scores(classroom.root) == {"mallory": 15.0}
