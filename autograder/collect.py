@@ -113,7 +113,7 @@ def collect(
         pack = found
         try:
             pack = _named(pack, roster)
-            if len(claims := origins[pack.student]) > 1:
+            if len(claims := origins.get(pack.student, [])) > 1:
                 # neither is taken: people who name their own packs may call one as another's
                 names = " and ".join(quoted(Path(origin).name) for origin in claims[:3])
                 raise CourseError(f"{names} would be the same student's: rename one of them")
@@ -126,16 +126,18 @@ def collect(
 
 
 def _origins(packs: Iterable[Found], roster: Mapping[str, str] | None) -> dict[str, list[str]]:
-    """Where each student's packs come from, if people named them: platforms' numbers are sure."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Where each student's packs come from, one for each name: a platform may make several packs
+    of what one student handed in, but calls all of them alike.
+    """
+    found: dict[str, dict[tuple[str, str], str]] = defaultdict(dict)
     for pack in packs:
         try:
             owner = _named(pack, roster).student
         except CourseError:
             continue
-        if not pack.platform:
-            found[owner].append(pack.origin)
-    return found
+        name = (pack.platform, pack.name if pack.platform else pack.origin)
+        found[owner].setdefault(name, pack.origin)
+    return {owner: list(origins.values()) for owner, origins in found.items()}
 
 
 def _refused(pack: Found, why: str) -> Refused:

@@ -104,8 +104,8 @@ def arrived(inbound: Path, student: str, files: dict[str, bytes], day: int = 2) 
 
 def collected(classroom: Classroom, monkeypatch: pytest.MonkeyPatch, **wishes: bool) -> str:
     """What formgrader's button does; the log of it."""
-    monkeypatch.setattr(exchange, "_owner", lambda number: owners.get(number, "nobody"))
     owners = {os.getuid(): "mallory"}
+    monkeypatch.setattr(exchange, "_owner", lambda number: owners.get(number, "nobody"))
     loader = PyFileConfigLoader("nbgrader_config.py", path=str(classroom.root))
     config = loader.load_config()
     if "check_owner" in wishes:

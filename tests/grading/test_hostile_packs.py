@@ -380,6 +380,26 @@ def test_of_two_packs_of_one_name_neither_is_taken(
     assert all("same student's" in result.why for result in refused)
 
 
+def test_a_number_that_two_names_claim_is_nobodys(classroom: Classroom, tmp_path: Path) -> None:
+    """A platform calls one student by one name, in however many folders and files."""
+    folder = tmp_path / "in"
+    for name in ("Zoe_12_assignsubmission_file_", "Mal_12_assignsubmission_file_", "13"):
+        write_folder(folder / name, work())
+    write_folder(folder, {"Ann_13_assignsubmission_file_top_k.py": REFERENCE})
+    write_folder(folder / "Joe_14_assignsubmission_file_", work())
+    write_folder(folder / "Joe_14_assignsubmission_onlinetext_", {"onlinetext.html": b"hello"})
+    results = take_in(classroom, folder, whole_class=True)
+    told = {(result.origin.rpartition("/")[2], type(result).__name__) for result in results}
+    assert told == {
+        ("Zoe_12_assignsubmission_file_", "Refused"),
+        ("Mal_12_assignsubmission_file_", "Refused"),
+        ("13", "Refused"),
+        ("Ann_13_assignsubmission_file_top_k.py", "Refused"),
+        ("Joe_14_assignsubmission_file_", "Receipt"),
+        ("Joe_14_assignsubmission_onlinetext_", "Refused"),  # there is nothing of a lesson in it
+    }
+
+
 # --- history ---
 
 
