@@ -1,6 +1,8 @@
 """Lesson 5: sampling, how a token is drawn."""
 
 import math
+from bisect import bisect_right
+from itertools import accumulate
 
 import torch
 from jaxtyping import Float, Int

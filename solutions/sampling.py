@@ -1,6 +1,8 @@
 """Lesson 5: sampling, how a token is drawn."""
 
 import math
+from bisect import bisect_right
+from itertools import accumulate
 
 import torch
 from jaxtyping import Float, Int
@@ -168,18 +170,16 @@ def _shortlist(
         totals = every.exp().double().sum(dim=-1).tolist()
     shortlist = []
     for row, score in enumerate(scores):
+        ends = list(accumulate(weights[row][:size]))
+        total = ends[-1] if k else totals[row]
         # the filter adds up in float64 too, in another order: where that might decide, it has to
-        total = math.fsum(weights[row][:size]) if k else totals[row]
         goal, rounding = p * total, 1e-9 * total
-        mass, count = 0.0, 0
         # up to the token that crosses p, and that one; all of them if p is off
-        for weight in weights[row][:size]:
-            mass, count = mass + weight, count + 1
-            if p < 1 and mass > goal - rounding:
-                break
-        crossed = p == 1 or mass > goal + rounding
-        border = score[count - 1] > score[count]
-        if not (crossed and border and (not k or score[size - 1] > score[size])):
+        count = bisect_right(ends, goal - rounding) + 1 if p < 1 else size
+        crossed = p == 1 or (count <= size and ends[count - 1] > goal + rounding)
+        if not (crossed and score[count - 1] > score[count]):
+            return None
+        if k and score[size - 1] == score[size]:
             return None
         shortlist.append(sorted(zip(names[row][:count], weights[row], strict=False)))
     return shortlist
@@ -194,19 +194,10 @@ def _draw(
     us = torch.rand(len(shortlist), dtype=torch.float64, generator=generator, device=logits.device)
     drawn = []
     for row, u in zip(shortlist, us.tolist(), strict=True):
-        cdf = _running_sums([weight for _, weight in row])
-        drawn.append(
-            next(name for (name, _), end in zip(row, cdf, strict=True) if end / cdf[-1] > u)
-        )
+        names, weights = zip(*row, strict=True)
+        ends = list(accumulate(weights))
+        drawn.append(names[bisect_right([end / ends[-1] for end in ends], u)])
     return torch.tensor(drawn, device=logits.device)[:, None]
-
-
-def _running_sums(numbers: list[float]) -> list[float]:
-    total, sums = 0.0, []
-    for number in numbers:
-        total += number
-        sums.append(total)
-    return sums
 
 
 ### END SOLUTION
