@@ -30,8 +30,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Make and grade the course.",
 )
-console = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+# an id such as `:cat:` is told as it is
+console = Console(highlight=False, soft_wrap=True, emoji=False)
+errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail if something is stale.")]
 

@@ -305,7 +305,8 @@ def run_judge(
                 claim, *rest = told(check)
                 console.print(f"  {escape(claim)}")
                 # what a learner's code has said stays apart, however long its lines are
-                console.print(Padding(Text("\n".join(rest)), (0, 0, 0, 6)))
+                said = Padding(Text("\n".join(rest)), (0, 0, 0, 6))
+                console.print(said, soft_wrap=False)
     console.print(escape(f"sandbox: {verdict.sandbox}"))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from rich.console import Console
 
-from autograder import archive, members
+from autograder import archive, cli, members
 from autograder.archive import read_pack
 from autograder.authoring.layout import ROOT
 from autograder.authoring.strip import strip
@@ -266,13 +266,19 @@ def test_what_a_message_says_stands_apart_from_what_the_judge_says(
     monkeypatch.chdir(tmp_path)
     out = io.StringIO()
     pack = write_folder(tmp_path / "mallory", work())
-    run_judge(Console(file=out, width=80), pack, [], False, None, "reference", True)
+    run_judge(Console(file=out, width=80, soft_wrap=True), pack, [], False, None, "reference", True)
     own = [told for told in out.getvalue().splitlines() if not told.startswith("      ")]
     assert own == [
         "top_k: 0 of 1 points; visible 0/1 passed, hidden not run",
         "  ✗ failed: claim of top_k-ties (0 of 1 points)",
         "sandbox: lock",
     ]
+
+
+def test_an_id_is_no_picture() -> None:
+    with cli.console.capture() as said:
+        cli.console.print("a:warning:b")
+    assert said.get() == "a:warning:b\n"
 
 
 # --- links that come while a folder is read ---
