@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.bench import measure, report, where
 
-OTHERS = ["calls", "where", "prefill", "context", "sampling", "training", "starting"]
+OTHERS = ["calls", "where", "prefill", "context", "sampling", "equal", "training", "starting"]
 SECTIONS = [*report.DECODE, *OTHERS]
 
 
@@ -71,6 +71,7 @@ def section(name: str, rounds: int) -> Any:
         "prefill": lambda: measure.prefill_and_decode(rounds),
         "context": lambda: measure.context(rounds),
         "sampling": lambda: measure.sampling(rounds),
+        "equal": measure.equal,
         "training": lambda: measure.train(few),
         "starting": lambda: measure.starting(few),
     }

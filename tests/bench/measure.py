@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from tests.bench.rivals import (
     growing,
     prompt_ids,
 )
+from tests.solutions.shortlist import compare_all
 from tests.solutions.test_transformers import as_gpt2
 from tests.solutions.test_work import Ledger
 
@@ -205,6 +207,11 @@ def sampling(rounds: int) -> list[dict[str, Any]]:
         )
         rows.append({"vocab": vocab} | {name: spread(row, 1000) for name, row in seconds.items()})
     return rows
+
+
+def equal() -> dict[str, int]:
+    """A million rows, in which `next_token` and the filters one after the other must agree."""
+    return asdict(compare_all(1_000_000))
 
 
 def starting(rounds: int) -> dict[str, Any]:

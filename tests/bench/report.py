@@ -161,6 +161,11 @@ def sections(found: dict[str, Any]) -> list[str]:
             cells=1 + len(names),
         )
     )
+    equal = found["equal"]
+    told.append(
+        f"Of {equal['rows']:,} rows, {equal['short']:,} of them by its shortlist, `next_token` kept "
+        f"or drew in {equal['differ']:,} another token than the filters one after the other."
+    )
     training, starting = found["training"], found["starting"]
     lines = [f"| {name} | {interval(ms)} ms |" for name, ms in training["ms"].items()]
     lines.append(
