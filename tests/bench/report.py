@@ -163,7 +163,7 @@ def sections(found: dict[str, Any]) -> list[str]:
     )
     equal = found["equal"]
     told.append(
-        f"Of {equal['rows']:,} rows, {equal['short']:,} of them by its shortlist, `next_token` kept "
+        f"Of {equal['rows']:,} rows, {equal['short']:,} by its shortlist, `next_token` kept "
         f"or drew in {equal['differ']:,} another token than the filters one after the other."
     )
     training, starting = found["training"], found["starting"]
