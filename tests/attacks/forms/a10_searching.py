@@ -17,7 +17,8 @@ def the_reference_in_frames_and_modules(scene: Scene) -> Files:
         inside="""
         import gc, inspect, sys
 
-        places = [vars(module) for module in list(sys.modules.values())]
+        modules = list(sys.modules.values())  # None: kept from being imported
+        places = [vars(module) for module in modules if hasattr(module, "__dict__")]
         frame = sys._getframe()
         while frame is not None:
             places += [frame.f_locals, frame.f_globals]
