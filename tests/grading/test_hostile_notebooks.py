@@ -195,7 +195,7 @@ def test_few_bytes_that_are_many_things_in_memory_are_not_read(part: bytes) -> N
 def test_a_long_text_of_brackets_is_a_notebook_all_the_same() -> None:
     """Printed tensors hold many."""
     told = json.loads(answered())
-    told["cells"][0]["source"] = "[[0.1, 0.2], " * 20_000
+    told["cells"][0]["source"] = '[[0.1, "0.2"], \\ ' * 400_000
     book, _ = restored(LESSON, json.dumps(told).encode())
     assert answers(LESSON, book) == {WRITTEN: ANSWER.decode()}
 
