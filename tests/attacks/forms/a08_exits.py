@@ -99,12 +99,6 @@ def the_parent_is_stopped(scene: Scene) -> Files:
 
 
 @forms.source()
-def it_stops_itself(scene: Scene) -> Files:
-    """It is stopped as a terminal stops a program: alive, and deaf to all but SIGKILL."""
-    return hostile(inside="import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)")
-
-
-@forms.source()
 def its_first_thread_ends(scene: Scene) -> Files:
     """The first thread is gone, so that the process is a zombie with another thread alive."""
     return hostile(
