@@ -7,9 +7,11 @@ table.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import compress, zip_longest
 from typing import Any
 
 import torch
@@ -162,7 +164,7 @@ def reduced(value: Any, sides: Sides) -> Any:
     common = value
     if sides.summary is not None:
         # an answer may be of another kind than asked for
-        with suppress(AttributeError, TypeError, ValueError, RuntimeError):
+        with suppress(AttributeError, TypeError, ValueError, RuntimeError, LookupError):
             common = sides.summary([value])[0]
     return {"whole": encode(value), "common": encode(common)}
 
@@ -198,6 +200,9 @@ def revived(call: AskedCall, sides: Sides) -> AskedCall:
 def try_session(session: Session, sides: Sides, seeds: Seeds) -> Found:
     """Compare two classes on twins of an object's life. Raises WireError when the child ends."""
     _, printed = live(sides.reference, session)
+    _, own = live(sides.student, session)
+    # an answer that is another one on what is printed is none that the check looks at
+    seen = [roughly(a, b) for a, b in zip(own, printed, strict=False)]
     found = Found(refused=set(map(str, printed)) == {REFUSED})
     for turn, mode in enumerate(LIVES):
         if mode != "values" and not is_plain(session):
@@ -207,9 +212,21 @@ def try_session(session: Session, sides: Sides, seeds: Seeds) -> Found:
         if found.refused is not (set(map(str, wanted)) == {REFUSED}):
             continue
         _, said = live(sides.student, twin)
-        by_insight = any(one not in ([None], REFUSED) for one in wanted)
-        found = found.and_one(alike(said, wanted), by_insight)
+        pairs = list(compress(zip_longest(said, wanted), seen))
+        by_insight = any(one not in ([None], REFUSED) for _, one in pairs)
+        found = found.and_one(all(alike(a, b) for a, b in pairs), by_insight)
     return found
+
+
+def roughly(a: Any, b: Any) -> bool:
+    """Whether two answers could pass for the same in any check."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(roughly(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(roughly, a, b))
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=0.05, abs_tol=0.05)
+    return bool(a == b)
 
 
 def live(cls: Callable[..., Any], session: Session) -> tuple[Any, list[Any]]:

@@ -48,6 +48,7 @@ from .wire import Channel, Closed, TooLate, WireError
 
 SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 SECONDS = 10.0  # that one check may take; the reference needs a few thousandths
+GRACE = 2.0  # seconds more for what the driver makes of the last answer
 LONGEST_LESSON = 150.0  # seconds for all checks of a lesson: many slow ones are ruinous too
 MOST_RUINOUS = 3  # after so many checks that end in RUINOUS a function is not called again
 RUINOUS = ("timed out", "out of memory")
@@ -170,8 +171,8 @@ class Trial:
 
     def load(self, seat: Seat) -> tuple[str, str] | None:
         """Have the child import the file; cause and message if that fails."""
-        seat.allow(min(SECONDS, self.ends - time.monotonic()))
         try:
+            self.allow(seat)
             seat.student.load(self.lesson, self.files)
         except WireError as error:
             cause = self.end(seat, error)
@@ -194,8 +195,8 @@ class Trial:
         return result
 
     def try_one(self, check: Check, seat: Seat, as_in_notebook: bool) -> Result:
-        seat.allow(min(SECONDS, self.ends - time.monotonic()))
         broken: Exception | None = None
+        self.allow(seat)
         try:
             plain = as_in_notebook or check.exact or check.draws or not self.disguises
             noise = None if plain else self.seed(check.id, "noise")
@@ -214,6 +215,8 @@ class Trial:
             self.asked[check.id] = seat.student.asked
             self.sessions[check.id] = seat.student.sessions
         fault = seat.student.fault or (broken if isinstance(broken, WireError) else None)
+        if fault is None and self.is_late(seat):
+            fault = TooLate("the check took too long over what it said")
         if fault is not None:
             cause = self.end(seat, fault)
             # what the grader drew stays secret: it may draw the same again
@@ -333,7 +336,7 @@ class Trial:
         self, function: str, check: Check, asked: AskedCall | Session, seat: Seat
     ) -> Found:
         reference = importlib.import_module(f"solutions.{self.lesson}")
-        seat.allow(min(SECONDS, self.ends - time.monotonic()))
+        self.allow(seat)
         seat.student.begin(self.seed(check.id, "child"))
         sides = Sides(
             getattr(seat.student.module(), function),
@@ -353,9 +356,20 @@ class Trial:
                 found = try_call(asked, sides, seeds)
         finally:
             seat.student.modes.reset()
+        if self.is_late(seat):
+            raise TooLate("twins took too long")
         if seat.student.fault is not None:
             raise seat.student.fault
         return found
+
+    def allow(self, seat: Seat) -> None:
+        """Give the child the time of one check."""
+        seconds = min(SECONDS, self.ends - time.monotonic())
+        seat.channel.deadline = time.monotonic() + seconds
+
+    def is_late(self, seat: Seat) -> bool:
+        """Whether its time is over by more than what the driver may make of a last answer."""
+        return time.monotonic() > (seat.channel.deadline or 0.0) + GRACE
 
     def seed(self, *purpose: str) -> int:
         """A number below 2^48 that nobody knows without the secret."""
@@ -393,9 +407,6 @@ class Seat:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    def allow(self, seconds: float) -> None:
-        self.channel.deadline = time.monotonic() + seconds
 
     def stop(self) -> Ended:
         self.is_over = True

@@ -109,6 +109,9 @@ class Babble(Idle):
     def __init__(self) -> None:
         super().__init__(None)
 
+    def causal_mask(self, query_len: int, key_len: int) -> Tensor:
+        return torch.ones(max(0, query_len), max(0, key_len), dtype=torch.bool)
+
     def sample(self, probs: Tensor, generator: Any = None) -> Tensor:
         return torch.randint(probs.shape[-1], (len(probs), 1), generator=generator)
 

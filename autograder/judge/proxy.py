@@ -243,8 +243,11 @@ def as_it_is(value: Any) -> Any:
     """A value as it is now; of an object of the learner's what it was asked so far."""
     if isinstance(value, ChildObject):
         return Lived(list(value._session))
-    # an iterator over a list is used up by the call
-    return copy.copy(value) if type(value) is type(iter([])) else snapshot(value)
+    if type(value) is type(iter([])):
+        return copy.copy(value)  # the call uses it up
+    # a cache of the check's own holds more after the call
+    is_cache = inspect.getattr_static(value, "attend", None) is not None
+    return copy.deepcopy(value) if is_cache else snapshot(value)
 
 
 class ChildObject:

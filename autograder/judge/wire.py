@@ -32,6 +32,7 @@ LARGEST_TENSORS = 1 << 20  # elements of all tensors of one frame, however few b
 LONGEST_TEXT = 1 << 20  # characters of one string
 LARGEST_TALK = 64 << 20  # bytes that one side takes from the other in one check
 MOST_ELEMENTS = 1 << 23  # of all tensors that one side takes in one check
+MOST_VALUES = 200_000  # numbers, texts, lists and tensors of one frame: each is an object
 LONGEST_NAME = 100
 MOST_AXES, MOST_FIELDS, DEEPEST = 16, 64, 32
 MOST_PAIRS, MOST_RECORDS = 1024, 512  # of one dict, and of one frame: each record is a new class
@@ -263,12 +264,15 @@ class Decoder:
     def __init__(self, buffers: bytearray, find: Callable[[dict[str, Any]], Any]) -> None:
         self.buffers, self.find = buffers, find
         self.mutables: list[Any] = []
-        self.elements = self.records = 0
+        self.elements = self.records = self.values = 0
 
     def decode(self, data: Any, depth: int = 0) -> Any:
         """Raises ProtocolError for whatever no Encoder writes."""
         if depth > DEEPEST + 2:
             raise ProtocolError("a value is nested too deeply")
+        self.values += 1
+        if self.values > MOST_VALUES:
+            raise ProtocolError("a frame holds too many values")
         if data is None or isinstance(data, bool | int | float):
             return data
         if isinstance(data, str):

@@ -7,9 +7,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from .sandbox import WarmParent
 from .verdict import Verdict
+
+ROOM = 4 << 30  # bytes that a worker may need beyond what it has when it begins
 
 
 @dataclass(frozen=True)
@@ -49,4 +52,23 @@ def warm_parent(sandboxed: bool) -> WarmParent:
 
     # one core a worker: the tensors of checks are small, and threads would only wait
     torch.set_num_threads(1)
+    limit_memory(ROOM)
     return parent
+
+
+def limit_memory(room: int) -> None:
+    """Let this process grow by `room` bytes of address space and no more.
+
+    The second wall: whatever an answer makes a check compute ends in an exception of that check,
+    before the system looks for a process to kill. Without a /proc there is none.
+    """
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (ImportError, OSError):
+        return
+    limit = pages * resource.getpagesize() + room
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if all(other == resource.RLIM_INFINITY or limit < other for other in (soft, hard)):
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

@@ -151,11 +151,17 @@ def attend_mask_shapes(student: Any) -> None:
     expect.close(student.attend(q, k, values, a_head), expected)
 
 
+def but_the_first(answers: list[Any]) -> list[Any]:
+    """Of a query that may look at nothing only whether it is finite: any number is right."""
+    return [[bool(answer.isfinite().all()), answer[:, :, 1:]] for answer in answers]
+
+
 @suite.check(
     "attend_nothing_allowed",
     of="attend",
     points=0.25,
     claim="a query that may look at nothing gives finite values, never NaN",
+    remember=but_the_first,
 )
 def attend_nothing_allowed(student: Any) -> None:
     # the first position is padding: it may not even look at itself

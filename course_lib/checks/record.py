@@ -22,6 +22,7 @@ REFUSAL_WANTED: ContextVar[bool] = ContextVar("refusal_wanted", default=False)
 # what calls of this check have made of its tensors and lists, by the id of the check's own
 CHANGED: ContextVar[dict[int, tuple[Any, Any]]] = ContextVar("changed")
 LARGEST_LISTED = 64  # a tensor of more elements is remembered by its shape and a few projections
+MOST_REMEMBERED = 10_000  # items of a list, characters of a text
 REL, ABS = 1e-4, 1e-5
 
 # what is to be remembered of the answers to some calls, a value an answer
@@ -272,7 +273,7 @@ def summarise(calls: list[Call], summary: Summary) -> None:
     answered = [call for call in calls if call.raised is None]
     try:
         short = summary([call.returned for call in answered])
-    except (AttributeError, TypeError, ValueError, RuntimeError):
+    except (AttributeError, TypeError, ValueError, RuntimeError, LookupError):
         return  # answers of another kind than asked for: they are remembered as they are
     for call, value in zip(answered, short, strict=True):
         call.outcome = {**(call.outcome or {}), "returned": encode(value)}
@@ -298,8 +299,10 @@ def surviving(answers: list[Any]) -> list[Any]:
 
 def encode(value: Any) -> Any:
     """A value as JSON data: enough of it to tell one answer from another."""
-    if value is None or isinstance(value, bool | str):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return value if len(value) <= MOST_REMEMBERED else {"type": "long text"}
     if isinstance(value, int):
         # a larger one is no id and no count, and no float can be compared with it
         return value if abs(value) < 1 << 64 else {"type": "huge int"}
@@ -308,10 +311,22 @@ def encode(value: Any) -> Any:
     if isinstance(value, Tensor):
         return encode_tensor(value)
     if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
+        return {"type": "long list"} if is_long(value) else [encode(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: encode_field(value, field.name) for field in fields(value)}
     return {"type": "object"}
+
+
+def is_long(items: Sequence[Any]) -> bool:
+    """Whether a list holds more than is to be remembered, in lists within it too."""
+    count, waiting = 0, [items]
+    while waiting:
+        found = waiting.pop()
+        count += len(found)
+        if count > MOST_REMEMBERED:
+            return True
+        waiting += [item for item in found if isinstance(item, list | tuple)]
+    return False
 
 
 def encode_field(value: Any, name: str) -> Any:
@@ -324,6 +339,9 @@ def encode_field(value: Any, name: str) -> Any:
 
 def encode_tensor(tensor: Tensor) -> dict[str, Any]:
     flat = tensor.detach().flatten()
+    if flat.is_complex():
+        # no lesson has a use for these: they are told from real ones, and from each other
+        return {"complex": encode_tensor(torch.view_as_real(flat.resolve_conj().resolve_neg()))}
     kind = "float" if flat.is_floating_point() else "bool" if flat.dtype == torch.bool else "int"
     if flat.dtype in (torch.float16, torch.bfloat16):
         kind = "half"  # what should have been float32; float64 is as good as that
@@ -381,6 +399,8 @@ def describe(value: Any) -> str:
     if isinstance(value, torch.Generator):
         return "generator"
     if isinstance(value, list | tuple):
+        if is_long(value):
+            return f"a {type(value).__name__} of {len(value)} items"
         inside = ", ".join(describe(item) for item in value)
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     if is_dataclass(value) and not isinstance(value, type):

@@ -82,10 +82,12 @@ def missed(share: float) -> float:
 
 def twentieths(answers: list[Any]) -> list[Any]:
     """Of many draws: how often each id came, in twentieths. Right samplers differ in the rest."""
-    return [
-        [list(answer.shape), (20 * answer.flatten().bincount() / answer.numel()).round()]
-        for answer in answers
-    ]
+    found = []
+    for answer in answers:
+        # an id may be any number, of which no table could be made
+        ids, counts = answer.flatten().unique(return_counts=True)
+        found.append([list(answer.shape), ids, (20 * counts / answer.numel()).round()])
+    return found
 
 
 def in_threes(answers: list[Any]) -> list[Any]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 import pytest
 
 from autograder.authoring.judge_proof import differences
 from autograder.authoring.sources import as_source, reference_source, stub_source
 from autograder.bank import SOLUTIONS, Implementation, find_bank
+from autograder.judge import judging
 from autograder.judge.judging import checks_of, judge_files
 from autograder.judge.sandbox import WarmParent
 from autograder.judge.verdict import CAUSES, LessonVerdict, Verdict
-from course_lib.checks.kit import lessons, run_check
+from course_lib.checks.kit import Check, Result, lessons, run_check
 from course_lib.checks.load import load_source
 
 SECRET = b"a secret of the tests"
@@ -157,6 +160,26 @@ def test_many_slow_checks_end_with_the_time_of_a_lesson(
     verdict = judged(parent, "top_k", source)
     late = [check for check in verdict.checks if check.cause == "timed out"]
     assert len(late) > len(verdict.checks) / 2
+
+
+@pytest.mark.parametrize(("grace", "cause"), [(-19.5, "timed out"), (60.0, "")])
+def test_a_check_that_computes_long_on_an_answer_has_timed_out(
+    parent: WarmParent, monkeypatch: pytest.MonkeyPatch, grace: float, cause: str
+) -> None:
+    """The child has answered long ago: what the driver makes of it counts as well."""
+
+    def slowly(check: Check, student: Any, seed: int) -> Result:
+        result = run_check(check, student, seed)
+        if check.id == "top_k-keeps_k":
+            time.sleep(0.7)
+        return result
+
+    monkeypatch.setattr(judging, "run_check", slowly)
+    monkeypatch.setattr(judging, "SECONDS", 20.0)
+    monkeypatch.setattr(judging, "GRACE", grace)
+    verdict = judged(parent, "top_k", REFERENCE["top_k"])
+    found = next(check for check in verdict.checks if check.id == "top_k-keeps_k")
+    assert found.cause == cause
 
 
 # --- what is not an answer ---

@@ -188,8 +188,8 @@ def normalises_in_float32(probs: Tensor, u: Tensor) -> Tensor:
     """
     look_at(probs, u)
     shares = probs.float() / probs.float().sum(dim=-1, keepdim=True)
-    found = torch.searchsorted(shares.double().cumsum(dim=-1), u.double()[:, None], right=True)
-    return found.clamp(max=probs.shape[-1] - 1)
+    cdf = shares.double().cumsum(dim=-1).contiguous()
+    return torch.searchsorted(cdf, u.double()[:, None], right=True).clamp(max=probs.shape[-1] - 1)
 
 
 @bank.mistake("inverse_cdf")

@@ -248,3 +248,60 @@ def a_module_of_many_names(scene: Scene) -> Files:
     source = rogue("def answer(message, buffers):\n    reply(None)\n")["top_k"].decode()
     named = 'names=table(top_k_filter=table(parameters=["logits", "k"]))'
     return {"top_k": source.replace(named, f"names={many}").encode()}
+
+
+@forms.source("sampling")
+def ids_of_billions(scene: Scene) -> Files:
+    """Ids so high that a table of how often each comes would need gigabytes."""
+    return module(
+        """
+        import torch
+
+        def sample(probs, generator=None):
+            return torch.full((len(probs), 1), 3 * 10**8)
+
+        def next_token(logits, *, generator=None, **knobs):
+            return torch.full((len(logits), 1), 3 * 10**8)
+        """,
+        "sampling",
+    )
+
+
+@forms.source()
+def lists_as_long_as_they_may_be(scene: Scene) -> Files:
+    """Lists, nested lists, texts and small tensors that fill a message to its end, in turn."""
+    return module(
+        """
+        import itertools, torch
+
+        kinds = itertools.cycle([
+            lambda: [0] * 690_000, lambda: [[0] * 600] * 1_000, lambda: ["x" * 1000] * 1_900,
+            lambda: [torch.zeros(60)] * 10_000, lambda: [1.5] * 400_000,
+            lambda: [[[[i] for i in range(50)] for _ in range(50)] for _ in range(50)],
+        ])
+
+        def top_k_filter(logits, k):
+            return next(kinds)()
+        """
+    )
+
+
+@forms.source("generate")
+def pieces_without_end(scene: Scene) -> Files:
+    """A stream of empty pieces that never ends, and a model that is called all the time."""
+    return module(
+        """
+        import torch
+
+        def generate(model, ids, max_new_tokens, **options):
+            while True:
+                model(ids[:, :1])
+
+        def stream(model, tokenizer, prompt, max_new_tokens=200, **options):
+            for _ in range(20_000):
+                model(torch.zeros(1, 1).long())
+            while True:
+                yield ""
+        """,
+        "generate",
+    )
