@@ -24,7 +24,7 @@ def at_least_u(probs: Tensor, u: Tensor) -> Tensor:
     0. Stretches are half open: wanted is the first id whose cumulative mass is ABOVE u.
     """
     look_at(probs, u)
-    reached = line(probs) >= u.double()[:, None]
+    reached = line(probs) >= u.double()[:, None].contiguous()
     return reached.int().argmax(dim=-1, keepdim=True)
 
 
@@ -34,7 +34,7 @@ def last_step_before_u(probs: Tensor, u: Tensor) -> Tensor:
     the stretch BEFORE the one where u lies.
     """
     look_at(probs, u)
-    found = torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    found = torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
     return (found - 1).clamp(min=0)
 
 
@@ -44,7 +44,7 @@ def one_id_too_far(probs: Tensor, u: Tensor) -> Tensor:
     start at 0; nothing needs adding.
     """
     look_at(probs, u)
-    found = torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    found = torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
     return (found + 1).clamp(max=probs.shape[-1] - 1)
 
 
@@ -54,7 +54,7 @@ def nearest_step(probs: Tensor, u: Tensor) -> Tensor:
     the first step above u ends it.
     """
     look_at(probs, u)
-    distance = (line(probs) - u.double()[:, None]).abs()
+    distance = (line(probs) - u.double()[:, None].contiguous()).abs()
     return distance.argmin(dim=-1, keepdim=True)
 
 
@@ -75,7 +75,7 @@ def in_order_of_probability(probs: Tensor, u: Tensor) -> Tensor:
     """
     look_at(probs, u)
     ordered, ids = probs.sort(dim=-1, descending=True, stable=True)
-    rank = torch.searchsorted(line(ordered), u.double()[:, None], right=True)
+    rank = torch.searchsorted(line(ordered), u.double()[:, None].contiguous(), right=True)
     return ids.gather(-1, rank)
 
 
@@ -86,7 +86,7 @@ def cdf_rank_for_an_id(probs: Tensor, u: Tensor) -> Tensor:
     """
     look_at(probs, u)
     ordered = probs.sort(dim=-1, descending=True).values
-    return torch.searchsorted(line(ordered), u.double()[:, None], right=True)
+    return torch.searchsorted(line(ordered), u.double()[:, None].contiguous(), right=True)
 
 
 @bank.mistake("inverse_cdf")
@@ -126,7 +126,7 @@ def compares_single_probabilities(probs: Tensor, u: Tensor) -> Tensor:
     where each one ends, the sum of all up to it.
     """
     look_at(probs, u)
-    return (probs.double() > u.double()[:, None]).int().argmax(dim=-1, keepdim=True)
+    return (probs.double() > u.double()[:, None].contiguous()).int().argmax(dim=-1, keepdim=True)
 
 
 @bank.mistake("inverse_cdf")
@@ -136,7 +136,7 @@ def takes_a_softmax(probs: Tensor, u: Tensor) -> Tensor:
     """
     look_at(probs, u)
     cdf = line(probs.double().softmax(dim=-1))
-    return torch.searchsorted(cdf, u.double()[:, None], right=True)
+    return torch.searchsorted(cdf, u.double()[:, None].contiguous(), right=True)
 
 
 # --- which line ---
@@ -148,7 +148,9 @@ def does_not_normalise(probs: Tensor, u: Tensor) -> Tensor:
     high u falls off the end, and the answer is no id. Measure u against the whole that there is.
     """
     look_at(probs, u)
-    return torch.searchsorted(probs.double().cumsum(dim=-1), u.double()[:, None], right=True)
+    return torch.searchsorted(
+        probs.double().cumsum(dim=-1), u.double()[:, None].contiguous(), right=True
+    )
 
 
 @bank.mistake("inverse_cdf")
@@ -157,7 +159,9 @@ def clamps_to_the_last_id(probs: Tensor, u: Tensor) -> Tensor:
     larger sum are cut off. It is the mass that must fit the line, not the answer the vocabulary.
     """
     look_at(probs, u)
-    found = torch.searchsorted(probs.double().cumsum(dim=-1), u.double()[:, None], right=True)
+    found = torch.searchsorted(
+        probs.double().cumsum(dim=-1), u.double()[:, None].contiguous(), right=True
+    )
     return found.clamp(max=probs.shape[-1] - 1)
 
 
@@ -189,7 +193,9 @@ def normalises_in_float32(probs: Tensor, u: Tensor) -> Tensor:
     look_at(probs, u)
     shares = probs.float() / probs.float().sum(dim=-1, keepdim=True)
     cdf = shares.double().cumsum(dim=-1).contiguous()
-    return torch.searchsorted(cdf, u.double()[:, None], right=True).clamp(max=probs.shape[-1] - 1)
+    return torch.searchsorted(cdf, u.double()[:, None].contiguous(), right=True).clamp(
+        max=probs.shape[-1] - 1
+    )
 
 
 @bank.mistake("inverse_cdf")
@@ -216,7 +222,7 @@ def line_of_row_zero(probs: Tensor, u: Tensor) -> Tensor:
     went unseen.
     """
     look_at(probs, u)
-    return torch.searchsorted(line(probs)[0], u.double()[:, None], right=True)
+    return torch.searchsorted(line(probs)[0], u.double()[:, None].contiguous(), right=True)
 
 
 @bank.mistake("inverse_cdf")
@@ -227,7 +233,7 @@ def adds_up_down_the_batch(probs: Tensor, u: Tensor) -> Tensor:
     look_at(probs, u)
     cdf = probs.double().cumsum(dim=0)
     cdf = cdf / cdf[:, -1:]
-    return (cdf > u.double()[:, None]).int().argmax(dim=-1, keepdim=True)
+    return (cdf > u.double()[:, None].contiguous()).int().argmax(dim=-1, keepdim=True)
 
 
 @bank.mistake("inverse_cdf")
@@ -248,7 +254,7 @@ def cdf_loses_an_axis(probs: Tensor, u: Tensor) -> Tensor:
     so the answer has a second axis, of length 1.
     """
     look_at(probs, u)
-    return torch.searchsorted(line(probs), u.double()[:, None], right=True)[:, 0]
+    return torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)[:, 0]
 
 
 @bank.mistake("inverse_cdf")
@@ -266,7 +272,9 @@ def cdf_probability_for_an_id(probs: Tensor, u: Tensor) -> Tensor:
     the answer.
     """
     look_at(probs, u)
-    return probs.gather(-1, torch.searchsorted(line(probs), u.double()[:, None], right=True))
+    return probs.gather(
+        -1, torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
+    )
 
 
 @bank.mistake("inverse_cdf", family="ids that are no int64")
@@ -275,7 +283,9 @@ def cdf_ids_of_int32(probs: Tensor, u: Tensor) -> Tensor:
     will not take them. Look for `.int()`, or `out_int32`.
     """
     look_at(probs, u)
-    return torch.searchsorted(line(probs), u.double()[:, None], right=True, out_int32=True)
+    return torch.searchsorted(
+        line(probs), u.double()[:, None].contiguous(), right=True, out_int32=True
+    )
 
 
 @bank.mistake("inverse_cdf")
@@ -285,7 +295,7 @@ def cdf_normalises_in_place(probs: Tensor, u: Tensor) -> Tensor:
     """
     look_at(probs, u)
     probs /= probs.sum(dim=-1, keepdim=True)
-    return torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    return torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
 
 
 @bank.mistake("inverse_cdf")
@@ -308,7 +318,7 @@ def takes_any_row(probs: Tensor, u: Tensor) -> Tensor:
     where it can still be named: a negative value, NaN, infinity, or no mass is a ValueError.
     """
     look_at_u(probs, u)
-    found = torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    found = torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
     return found.clamp(max=probs.shape[-1] - 1)
 
 
@@ -321,7 +331,7 @@ def takes_negative_values(probs: Tensor, u: Tensor) -> Tensor:
     look_at_u(probs, u)
     if not (total.isfinite() & (total > 0)).all():
         raise ValueError("a row has no mass")
-    return torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    return torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
 
 
 @bank.mistake("inverse_cdf")
@@ -332,7 +342,7 @@ def cdf_lets_nan_through(probs: Tensor, u: Tensor) -> Tensor:
     look_at_u(probs, u)
     if (probs < 0).any() or (probs.sum(dim=-1) == 0).any():
         raise ValueError("a row is no distribution")
-    found = torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    found = torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
     return found.clamp(max=probs.shape[-1] - 1)
 
 
@@ -344,7 +354,7 @@ def takes_rows_without_mass(probs: Tensor, u: Tensor) -> Tensor:
     look_at_u(probs, u)
     if not ((probs >= 0) & probs.isfinite()).all():
         raise ValueError("a row is no distribution")
-    found = torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    found = torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
     return found.clamp(max=probs.shape[-1] - 1)
 
 
@@ -356,7 +366,7 @@ def takes_infinite_weights(probs: Tensor, u: Tensor) -> Tensor:
     look_at_u(probs, u)
     if not (probs >= 0).all() or not (probs.sum(dim=-1) > 0).all():
         raise ValueError("a row is no distribution")
-    found = torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    found = torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
     return found.clamp(max=probs.shape[-1] - 1)
 
 
@@ -366,7 +376,7 @@ def takes_any_u(probs: Tensor, u: Tensor) -> Tensor:
     else is a slip of the caller's, and a ValueError that shows it.
     """
     look_at_rows(probs)
-    found = torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    found = torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
     return found.clamp(max=probs.shape[-1] - 1)
 
 
@@ -378,7 +388,7 @@ def lets_nan_u_through(probs: Tensor, u: Tensor) -> Tensor:
     if (u < 0).any() or (u > 1).any():
         raise ValueError(f"u={u.tolist()}")
     look_at(probs, u.nan_to_num())
-    found = torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    found = torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
     return found.clamp(max=probs.shape[-1] - 1)
 
 
@@ -390,7 +400,7 @@ def does_not_compare_lengths(probs: Tensor, u: Tensor) -> Tensor:
     look_at(probs, u[: len(probs)])
     if not ((u >= 0) & (u <= 1)).all():
         raise ValueError(f"u={u.tolist()}")
-    return torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    return torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
 
 
 @bank.mistake("inverse_cdf")
@@ -402,4 +412,4 @@ def asserts_its_arguments(probs: Tensor, u: Tensor) -> Tensor:
         look_at(probs, u)
     except ValueError as error:
         raise AssertionError from error
-    return torch.searchsorted(line(probs), u.double()[:, None], right=True)
+    return torch.searchsorted(line(probs), u.double()[:, None].contiguous(), right=True)
