@@ -162,11 +162,7 @@ class Trial:
                         waiting.pop()
             except Lost:
                 # nobody's fault: the machine ended the warm parent, and the check is run again
-                lost += 1
-                if lost == MOST_LOST:
-                    raise SandboxError(
-                        f"the sandbox ended {lost} times while it was in use"
-                    ) from None
+                lost = one_more(lost)
         return results
 
     def load(self, seat: Seat) -> tuple[str, str] | None:
@@ -314,20 +310,29 @@ class Trial:
             asked += [life for name, life in self.sessions.get(check.id, []) if name == function]
             waiting += [(check, one) for one in asked[:MOST_CALLS]]
         found: dict[str, list[Found]] = {}
-        lost = 0
-        while waiting and lost < MOST_RUINOUS:
-            with Seat(self.parent, self.served) as seat:
-                if self.load(seat) is not None:
-                    break
-                while waiting and not seat.is_over:
-                    check, example = waiting.pop(0)
-                    try:
-                        one = self.ask_twin(function, check, example, seat)
-                    except WireError:
-                        one = NO_ANSWER
-                        lost += 1
-                        seat.stop()
-                    found.setdefault(check.id, []).append(one)
+        ended = lost = 0
+        while waiting and ended < MOST_RUINOUS:
+            try:
+                with Seat(self.parent, self.served) as seat:
+                    if self.load(seat) is not None:
+                        break
+                    while waiting and not seat.is_over:
+                        check, example = waiting[0]
+                        try:
+                            one = self.ask_twin(function, check, example, seat)
+                        except WireError as error:
+                            self.end(seat, error)
+                            one, ended = NO_ANSWER, ended + 1
+                        except AttributeError:  # a module may lack in one child what it has told
+                            one = NO_ANSWER
+                        found.setdefault(check.id, []).append(one)
+                        waiting.pop(0)
+            except Lost:  # nobody's fault: it is asked again
+                lost += 1
+                if lost == MOST_LOST:
+                    raise SandboxError(
+                        f"the sandbox ended {lost} times while it was in use"
+                    ) from None
         for check, _ in waiting:
             found.setdefault(check.id, []).append(NO_ANSWER)
         return found
@@ -391,6 +396,13 @@ class Trial:
         return LessonVerdict(
             self.lesson, [as_verdict(c, r) for c, r in zip(checks, results, strict=True)]
         )
+
+
+def one_more(lost: int) -> int:
+    """One more child went with its warm parent. Raises SandboxError where that is no accident."""
+    if lost + 1 == MOST_LOST:
+        raise SandboxError(f"the sandbox ended {MOST_LOST} times while it was in use") from None
+    return lost + 1
 
 
 class Seat:
