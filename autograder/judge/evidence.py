@@ -213,7 +213,14 @@ def try_session(session: Session, sides: Sides, seeds: Seeds) -> Found:
             continue
         _, said = live(sides.student, twin)
         pairs = list(compress(zip_longest(said, wanted), seen))
-        by_insight = any(one not in ([None], REFUSED) for _, one in pairs)
+        # an empty length, and what was appended to nothing, are soon said; so is one answer always
+        idle = [[encode([x for x in args if isinstance(x, torch.Tensor)])] for _, args, _ in twin]
+        answers = {
+            str(one)
+            for (_, one), same in zip(pairs, compress(idle, seen), strict=False)
+            if one not in ([None], [0], REFUSED) and not alike(one, same)
+        }
+        by_insight = len(answers) > (0 if all(seen) else 1)
         found = found.and_one(all(alike(a, b) for a, b in pairs), by_insight)
     return found
 
