@@ -1,4 +1,4 @@
-"""deploy/: neither Docker nor JupyterHub, Slurm or Kubernetes runs here, but what can be read is."""
+"""deploy/: no Docker, JupyterHub, Slurm or Kubernetes runs here, but what can be read is."""
 
 from __future__ import annotations
 
