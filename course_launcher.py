@@ -47,9 +47,12 @@ def launch(command: str, package: str, arguments: list[str]) -> int:
     if home is None and package == "autograder":
         home = find_class_home(Path.cwd())
     if home is None:
+        places = "your workspace or to the course's folder"
+        if package == "autograder":
+            places = "the course's folder, or to a class's with its nbgrader_config.py,"
         print(
             f"{command}: no folder here or above holds {package}/; "
-            f"go to your workspace or to the course's folder first (now in {Path.cwd()})",
+            f"go to {places} first (now in {Path.cwd()})",
             file=sys.stderr,
         )
         return 2
