@@ -13,6 +13,7 @@ import random
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -476,7 +477,7 @@ def is_out_of_memory(message: str) -> bool:
 def served_modules(lesson: str) -> dict[str, ModuleType]:
     """The reference's modules of earlier lessons, and all that the reference of `lesson` uses."""
     found: dict[str, ModuleType] = {}
-    waiting = siblings(lesson) | {name for name in lessons() if number(name) < number(lesson)}
+    waiting = {*siblings(lesson)} | {name for name in lessons() if number(name) < number(lesson)}
     while waiting:
         name = waiting.pop()
         if name not in found and name != lesson:
@@ -485,10 +486,11 @@ def served_modules(lesson: str) -> dict[str, ModuleType]:
     return found
 
 
-def siblings(lesson: str) -> set[str]:
+@cache
+def siblings(lesson: str) -> frozenset[str]:
     tree = ast.parse((SOLUTIONS / f"{lesson}.py").read_text(encoding="utf-8"))
-    return {
+    return frozenset(
         node.module
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
-    }
+    )

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from .sandbox import WarmParent
+from .sandbox.ready import ReadyParent
 from .verdict import Verdict
 
 ROOM = 4 << 30  # bytes that a worker may need beyond what it has when it begins
@@ -42,10 +43,10 @@ def warm_parent(sandboxed: bool) -> WarmParent:
     """This process's warm parent; it ends with the process."""
     # torch takes seconds to import, there and here: both at once. The sandbox is started by this
     # thread, since whoever started a process must live as long as it
-    importing = threading.Thread(target=importlib.import_module, args=("torch",))
+    importing = threading.Thread(target=importlib.import_module, args=(f"{__package__}.judging",))
     importing.start()
     try:
-        parent = WarmParent(sandboxed=sandboxed)
+        parent = ReadyParent(sandboxed=sandboxed)
     finally:
         importing.join()
     import torch
