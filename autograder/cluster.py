@@ -190,7 +190,7 @@ class ClusterExecutor(Executor):
         from distributed.comm import CommClosedError
 
         try:
-            result = theirs.result()
+            result = self._fetched(theirs)
         except (CancelledError, CommClosedError):
             # nobody here cancels: the scheduler is gone
             self._end(ours, BrokenExecutor("the cluster is gone"))
@@ -200,6 +200,21 @@ class ClusterExecutor(Executor):
             self._waiting.pop(ours, None)
             with suppress(InvalidStateError):
                 ours.set_result(result)
+
+    def _fetched(self, theirs: Any) -> Any:
+        """The result, or CancelledError if it is waited for no longer.
+
+        Dask waits without end where the cluster is lost meanwhile, and Python does not exit before
+        that thread has.
+        """
+        while True:
+            try:
+                return theirs.result(timeout=LONGEST_CALL)
+            except TimeoutError:
+                if theirs.status == "error":  # the function's own
+                    raise
+                if self._ended.is_set():
+                    raise CancelledError from None
 
     def _end(self, future: Future[Any], error: BaseException) -> None:
         self._waiting.pop(future, None)

@@ -6,9 +6,13 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -171,6 +175,43 @@ def test_workers_that_never_come_back_are_not_waited_for_without_end(
             os.kill(worker, signal.SIGKILL)
         with pytest.raises(CourseError, match="its scheduler or all of its workers"):
             list(outcomes)
+
+
+class Lost:
+    """A future of Dask's whose result lies on a cluster that is no more: it has no end."""
+
+    status = "finished"
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def add_done_callback(self, done: Callable[[Any], None]) -> None:
+        self.thread = threading.Thread(target=done, args=(self,), daemon=True)
+        self.thread.start()
+
+    def result(self, timeout: float | None = None) -> None:
+        self.asked.set()
+        time.sleep(3_600 if timeout is None else timeout)
+        raise TimeoutError
+
+
+def test_a_result_that_never_comes_does_not_keep_the_program_from_ending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Everything was told, and now and then `autograder grade --cluster` did not exit."""
+    monkeypatch.setattr(module, "LONGEST_CALL", 0.01)
+    lost = Lost()
+    client: Any = SimpleNamespace(
+        submit=lambda *job, **options: lost, scheduler_info=lambda n_workers: {"workers": {}}
+    )
+    executor = module.ClusterExecutor(client)
+    ours = executor.submit(print)
+    assert lost.asked.wait(60)
+    executor.shutdown()
+    with pytest.raises(BrokenExecutor):
+        ours.result(timeout=60)
+    lost.thread.join(timeout=60)
+    assert not lost.thread.is_alive()
 
 
 def test_no_scheduler_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
