@@ -21,11 +21,14 @@ class Mismatch(Exception):
 
 
 def tensor(got: Any, shape: Sequence[int] | None = None, what: str = "it") -> Tensor:
-    """`got` is a tensor, of this shape; returns it."""
+    """`got` is a tensor of real numbers, of this shape; returns it."""
     if not isinstance(got, Tensor):
         raise Mismatch(
             f"{what} is {describe(got)} ({type(got).__name__}); expected a tensor", "wrong type"
         )
+    if got.is_complex():
+        # a comparison would look at the real parts alone
+        raise Mismatch(f"{what} has dtype {got.dtype}; expected real numbers", "wrong type")
     shape = None if shape is None else tuple(shape)
     if shape is not None and tuple(got.shape) != shape:
         lost = ": the last axis, of length 1, is missing" if (*got.shape, 1) == shape else ""
