@@ -194,10 +194,11 @@ def held_by_a_worker(count: int) -> dict[str, Any]:
 
 
 def own_memory() -> dict[str, float]:
-    """MB that this process and the warm parent hold for themselves alone."""
+    """MB that this process holds for itself alone, and the warm parent with its children."""
     warm = psutil.Process(warm_parent(True)._process.pid)
     below = [warm, *warm.children(recursive=True)]
-    parent = sum(process.memory_full_info().uss for process in below)
+    # a page that they share counts once: the child that is ready shares nearly all of them
+    parent = sum(process.memory_full_info().pss for process in below)
     own = psutil.Process().memory_full_info().uss
     return {"worker": round(own / MB, 1), "warm_parent": round(parent / MB, 1)}
 
