@@ -214,7 +214,7 @@ def table(told: dict[str, Any]) -> str:
         f"Lesson {LESSON.slug}, {told['workers']} workers on {told['processors']} processors, load "
         f"{told['load_before']:.1f} before and {told['load_after']:.1f} after.",
         "",
-        "| students | whole, s | start, s | judging, s | gradebook, s | a second | CPU each, s "
+        "| students | whole, s | start, s | judging, s | gradebook, s | a second | CPU each without the sandbox, s "
         "| again, s | driver, MB | all, MB | disk, MB |",
         "|" + "---:|" * 11,
     ]
