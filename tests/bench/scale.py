@@ -214,8 +214,8 @@ def table(told: dict[str, Any]) -> str:
         f"Lesson {LESSON.slug}, {told['workers']} workers on {told['processors']} processors, load "
         f"{told['load_before']:.1f} before and {told['load_after']:.1f} after.",
         "",
-        "| students | whole, s | start, s | judging, s | gradebook, s | a second | CPU each without the sandbox, s "
-        "| again, s | driver, MB | all, MB | disk, MB |",
+        "| students | whole, s | start, s | judging, s | gradebook, s | a second "
+        "| CPU each without the sandbox, s | again, s | driver, MB | all, MB | disk, MB |",
         "|" + "---:|" * 11,
     ]
     for row in told["classes"]:
