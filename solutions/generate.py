@@ -212,7 +212,7 @@ def _steps(
     reader = _Reader(model, use_cache, batch, prompt_len + max_new_tokens)
     finished = torch.zeros(batch, 1, dtype=torch.bool, device=ids.device)
     filled = torch.zeros(batch, 1, dtype=torch.long, device=ids.device)
-    unfinished_reason = "length"
+    made, unfinished_reason = 0, "length"
     seconds = 0.0
     for _ in range(max_new_tokens):
         began = time.perf_counter()
@@ -238,13 +238,14 @@ def _steps(
             filled = filled + finished
             finished = finished | torch.isin(token, end_ids)
         ids = torch.cat([ids, token], dim=1)
+        made += 1
         if mask is not None:
             mask = torch.cat([mask, torch.ones_like(token, dtype=mask.dtype)], dim=1)
         seconds += time.perf_counter() - began
         yield token
         if ends and finished.all():
             break
-    new_tokens = ids.shape[1] - prompt_len - filled
+    new_tokens = made - filled
     return Generation(
         ids=ids,
         finish_reason=["eos" if row else unfinished_reason for row in finished[:, 0].tolist()],

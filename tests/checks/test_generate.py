@@ -106,7 +106,7 @@ def test_a_double_fault_gets_no_hint(suite: Suite, edits: tuple[tuple[str, str],
 @pytest.mark.parametrize(
     "edit",
     [
-        ("prompt_len - filled", "prompt_len - 2 * filled - 1"),
+        ("made - filled", "made - 2 * filled - 1"),
         ("context = ids[:, -size:]", "context = ids[:, -size:].flip(1)"),
         (
             "temperature=temperature,\n                top_k",

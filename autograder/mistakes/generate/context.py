@@ -61,8 +61,8 @@ bank.mistake_by_edit(
         CACHED,
         "        if self.use_cache and self.window:\n"
         "            if self.is_full:\n"
-        "                self.cache.keys = self.cache.keys.roll(-1, dims=3)\n"
-        "                self.cache.values = self.cache.values.roll(-1, dims=3)\n"
+        "                for kept in (self.cache.keys, self.cache.values):\n"
+        "                    kept[:] = [layer.roll(-1, dims=2) for layer in kept]\n"
         "                self.cache.lengths = [size - 1] * self.model.n_layers\n"
         "                self.window -= 1\n"
         "                mask = None if mask is None else mask[:, -size:]\n",

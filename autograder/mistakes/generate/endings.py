@@ -37,6 +37,7 @@ bank.mistake_by_edit(
 bank.mistake_by_edit(
     "asks_one_token_of_a_batch",
     "generate",
+    ("        if ends:\n", "        if True:\n"),
     (FINISH, "            finished = finished | (token.item() in ends)\n"),
     hint="The new token is asked for as if it were one number, but there is one a row. Compare "
     "the whole (B, 1) tensor with the eos, and keep an answer for each row.",
