@@ -202,7 +202,7 @@ bank.mistake_by_edit(
 bank.mistake_by_edit(
     "reset_wipes_numbers_only",
     "KVCache",
-    (RESET, "self.keys.zero_()\n        self.values.zero_()"),
+    (RESET, "for kept in (*self.keys, *self.values):\n            kept.zero_()"),
     hint="reset fills the memory with zeros, but the count stays, and zeros are keys like any "
     "other. What is forgotten is how MANY positions there are.",
 )
